@@ -252,19 +252,13 @@ typedef struct sqlock_options {
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
     sqlock_level event_level; /* lowest level for `on_event`; default INFO */
-    /* Times in a row that threads of this registry hand a lock to each other,
-     * or share it, before other processes get a chance; default 16. */
-    uint32_t handoff_limit;
-    sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */
+    sqlock_waiting waiting;   /* default SQLOCK_WAITING_AUTO */
     /* End a wait by EDEADLOCK within two seconds if the holder (of a shared
      * lock: so many that the others leave too little) waits, at once or through
      * others, for a lock of the waiter, also in other processes: by a query of
      * each wait of a holder each 700 ms.  Set it in all; on sqlock's layout. */
     bool detect_deadlocks;
     bool no_peers; /* no Spring service shares the table: wait for none */
-    /* CLIENT_ID of a lease whose holder waits for this process: deadlocks are
-     * looked for as if its locks were held here.  NULL: none. */
-    const char *acts_for;
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 
@@ -394,7 +388,8 @@ typedef struct sqlock_acquire_options {
 /**
  * Take the lock.  If the owner has it already, nothing is sent, and its hold
  * count rises by one.  Threads of one registry are served in order, and so are
- * processes, except for `handoff_limit` and Spring services: sqlock-waiting(7).
+ * processes, but for 16 threads in a row, and Spring services: see
+ * sqlock-waiting(7).
  *
  * A wait also waits for the database: while that cannot be reached, is a
  * standby or is out of connections, the call tries again after 50 ms to a

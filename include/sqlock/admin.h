@@ -304,13 +304,6 @@ sqlock_registry_layout(const sqlock_registry *registry);
 SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,
                                           char epoch[SQLOCK_EPOCH_SIZE]);
 
-/**
- * Describe one of the drivers: "name (client library and version)", a constant.
- * They are numbered from 0 in the order in which they are tried for a URL.
- * NULL: there is none with that number.
- */
-SQLOCK_API const char *sqlock_driver_info(size_t index);
-
 #ifdef __cplusplus
 }
 #endif

@@ -68,44 +68,6 @@ SQLOCK_INLINE int sqlock_diagnose(const char *url,
 /** Free what sqlock_diagnose() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
 
-/** Level of support for a feature. */
-typedef enum sqlock_support {
-    SQLOCK_SUPPORT_REFUSED = 0, /* calls that need it return ENOTSUP */
-    SQLOCK_SUPPORT_WEAKER,      /* it works, with a limit: see the feature */
-    SQLOCK_SUPPORT_FULL         /* it works */
-} sqlock_support;
-
-/** Features that a database supports. */
-typedef struct sqlock_capabilities {
-    size_t size;              /* sizeof(sqlock_capabilities): it may grow */
-    sqlock_support leases;    /* weaker: tokens are the clock alone (Spring's
-                                 layouts); refused: two sessions got one lease,
-                                 do not use this database */
-    sqlock_support row_locks; /* sqlock_tx_lock(), sqlock_tx_lock_row() */
-    sqlock_support guards;    /* sqlock_tx_guard() */
-    sqlock_support wakeups;   /* a release wakes those who wait; weaker: only
-                                 those on the same node (Galera); refused
-                                 (Spring's layouts, a pooler, waiting=poll):
-                                 waiters read the row */
-} sqlock_capabilities;
-#define SQLOCK_CAPABILITIES_INIT SQLOCK_SIZED(sqlock_capabilities)
-
-/**
- * Find out by trial what the database supports, whatever it calls itself.  Two
- * sessions compete for locks in the region "sqlock-doctor", whose rows are
- * removed.
- *
- * @param[in,out] found begins with SQLOCK_CAPABILITIES_INIT
- * @return 0              done
- *         ETIMEDOUT      another process is doing the same
- *         EBUSY          the database was too slow
- *         ESCHEMA        there is no table for locks
- */
-SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
-                                          const sqlock_options *options,
-                                          sqlock_capabilities *found,
-                                          sqlock_error *err);
-
 #ifdef __cplusplus
 }
 #endif

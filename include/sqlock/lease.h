@@ -1,20 +1,16 @@
 /*
- * sqlock/lease.h - a lease outside of the handle that acquired it
- *
- * A lease id is one word of printable characters that names a lease.  Any
- * process that has the id can renew, release and guard the lease through a
- * registry of the same table and region, as can a shell script by the command.
- * A process that ends by _exit(2) without releasing the lock leaves the lease
- * to those that have its id.
+ * sqlock/lease.h - a lease that is held: who has it, and an end for cleaning up
  *
  * Calling sequence
- *     char id[SQLOCK_LEASE_ID_SIZE];
+ *     char client_id[SQLOCK_KEY_SIZE];
  *
- *     rc = sqlock_lease_id(id, lock, 60000, &err);
- *     if (rc == 0)
- *         rc = sqlock_lease_renew(registry, id, 0, NULL, &err);
- *     if (rc == 0)
- *         rc = sqlock_lease_release(registry, id, &err);
+ *     rc = sqlock_acquire(lock, 5000, NULL, &err);
+ *     if (rc == 0) {
+ *         sqlock_client_id(lock, client_id);
+ *         printf("UPDATE job ... WHERE EXISTS (SELECT 1 FROM INT_LOCK "
+ *                "WHERE CLIENT_ID = '%s')", client_id);
+ *         rc = sqlock_abandon(lock, &err);
+ *     }
  */
 #ifndef SQLOCK_LEASE_H
 #define SQLOCK_LEASE_H
@@ -24,67 +20,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Size of a lease id with its NUL. */
-#define SQLOCK_LEASE_ID_SIZE 128
-
-/**
- * The id of the lease that the caller holds.  No I/O.
- *
- * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
- * @return 0           done
- *         EEXPIRED    not held, or over
- *         EINUSE      other readers of the registry have the same share
- *                     (shared.h); once an id was told, later ones have others
- *         EFORK       this is a child process
- */
-SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
-                                   sqlock_lock *lock, uint32_t ttl_ms,
-                                   sqlock_error *err);
-
-/**
- * Start the lease of an id anew.
- *
- * @param ttl_ms            length from now; 0: that of the id
- * @param[out] remaining_ms how long its holder may use the lock; NULL: not
- *                          wanted
- * @return 0                 renewed
- *         EEXPIRED, ELOST   the lease is over
- *         EINVAL            this is no lease id
- */
-SQLOCK_MUSTUSE int sqlock_lease_renew(sqlock_registry *registry, const char *id,
-                                      uint32_t ttl_ms, int64_t *remaining_ms,
-                                      sqlock_error *err);
-
-/**
- * Release the lease of an id.  A process that still holds and renews it finds
- * the lease lost.
- *
- * @return 0           released
- *         EEXPIRED    it had expired; nobody else had the lock
- *         ELOST       it was over; another owner may have had the lock
- *         EINVAL      this is no lease id
- *         any other   the registry goes on trying until it is closed
- */
-SQLOCK_MUSTUSE int sqlock_lease_release(sqlock_registry *registry,
-                                        const char *id, sqlock_error *err);
-
-/**
- * The SQL that guards the lease of an id in a transaction of another program,
- * such as psql.  As the transaction's first statement it fails unless the
- * holder still has the lease, and it keeps the lock from others until the
- * transaction ends.  It does not stop a program that goes on after an error
- * (sqlite3 without -bail).  On Galera it holds on one node only.
- *
- * @param[out] text freed by sqlock_free(), without a semicolon; NULL on failure
- * @return 0           done
- *         EINVAL      this is no lease id
- *         ENOTSUP     the lease shares its lock: only one that has it alone can
- *                     be guarded
- */
-SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
-                                           sqlock_registry *registry,
-                                           const char *id, sqlock_error *err);
 
 /**
  * CLIENT_ID of this acquisition, a new one each time; "" when not held, lost or
@@ -110,33 +45,13 @@ SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
  */
 SQLOCK_API void sqlock_set_actor(sqlock_lock *lock, uint64_t actor);
 
-/* Size of a session's tag with its NUL. */
-#define SQLOCK_TAG_SIZE 64
-
 /**
- * A name for the database sessions that do the holder's work, made of the lock
- * and its token; with PostgreSQL, set it as application_name.
- * sqlock_stale_sessions() finds them by it.  No I/O.
- *
- * @param[out] tag written in any case; "" when not held, lost or over, and on
- *                 databases whose sessions have no such name: MySQL, SQLite
+ * Undo one acquire where nobody can come again, as in a destructor or on a path
+ * that cleans up: as sqlock_release(), but a guard does not prevent it.  The
+ * lock is then released when the transaction ends; the caller does not hold it
+ * any more and may drop it, and `on_lost` is not called.
  */
-SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
-                                   char tag[SQLOCK_TAG_SIZE]);
-
-/**
- * Count the sessions of earlier holders that are still in a statement or
- * transaction: those with the tag of an earlier lease of this lock, whose
- * client is gone or has lost the lock.  A new holder asks before it begins its
- * work.  The answer is of this moment: only a guard or a token keeps later
- * statements out.
- *
- * @return 0           done
- *         EEXPIRED    not held, or over
- *         ENOTSUP     sessions of this database have no such name
- */
-SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
-                                         sqlock_error *err);
+SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 
 #ifdef __cplusplus
 }

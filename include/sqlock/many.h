@@ -87,7 +87,7 @@ SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 
 /**
  * Undo one acquire of each lock, as sqlock_release() or sqlock_abandon() of
- * tx.h does.
+ * lease.h does.
  *
  * @param[out] results of each lock; NULL: not wanted.  Not written after
  *                     EINVAL, EFORK and ENOMEM: refused, and all are held as

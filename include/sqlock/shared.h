@@ -23,11 +23,11 @@
  * it, and the others come and go without a statement.  Each has a TTL, an
  * auto_renew and a loss of its own.  A reader relies on the share for at least
  * 7/8 of its TTL (half of it with auto_renew), or takes another share.  At most
- * `handoff_limit` of them come in a row; then one reads the row, whether others
- * wait, and if so, the next readers wait behind those.  A reader waits for a
- * writer of the registry that came before it.  sqlock_break() ends the share
- * of all.  A lease whose id was told (lease.h) is shared with nobody, and with
- * the option detect_deadlocks each reader has its own share.
+ * 16 of them come in a row; then one reads the row, whether others wait, and if
+ * so, the next readers wait behind those.  A reader waits for a writer of the
+ * registry that came before it.  sqlock_break() ends the share of all.  A lease
+ * whose id was told (operator.h) is shared with nobody, and with the option
+ * detect_deadlocks each reader has its own share.
  *
  * A nested acquire of the same owner has the same mode, and takes no other
  * permit; one of more `weight` than the first is refused with EINVAL.  An owner

@@ -37,7 +37,8 @@
  *
  * Lifetime
  *     A transaction ends before its registry is closed.  It may outlive the
- *     references to the locks that it guards: see sqlock_abandon().
+ *     references to the locks that it guards: see sqlock_abandon()
+ *     of lease.h.
  *
  * Errors
  *     The transaction is over after ERETRY, ELOST or EUNCERTAIN, on PostgreSQL
@@ -250,14 +251,6 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
-
-/**
- * Undo one acquire where nobody can come again, as in a destructor or on a path
- * that cleans up: as sqlock_release(), but a guard does not prevent it.  The
- * lock is then released when the transaction ends; the caller does not hold it
- * any more and may drop it, and `on_lost` is not called.
- */
-SQLOCK_API int sqlock_abandon(sqlock_lock *lock, sqlock_error *err);
 
 /* -------------------------------------------------------- names and rows -- */
 

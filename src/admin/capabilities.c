@@ -15,6 +15,7 @@
 #include "db/db.h"
 #include "lease/bell.h"
 #include "sqlock.h"
+#include "sqlock/operator.h"
 #include "sqlock/tx.h"
 
 #define REGION "sqlock-doctor"

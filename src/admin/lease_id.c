@@ -17,7 +17,7 @@
 #include "base/writer.h"
 #include "lease/row.h"
 #include "lock/guarded.h"
-#include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 /* The lease of an id, whose `key` points to the copy here. */
 struct named_lease {

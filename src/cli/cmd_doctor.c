@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "sqlock/doctor.h"
+#include "sqlock/operator.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * that another process has acquired, and that is given by its id
  */
 #include "cli.h"
-#include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 #include <inttypes.h>
 #include <stdio.h>

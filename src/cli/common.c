@@ -37,16 +37,6 @@ int cli_key_rule(const cli *app, sqlock_key_rule *rule)
     return CLI_OK;
 }
 
-/* Below a `sqlock run`, whose command waits for us: let whoever waits for us
- * wait for it, so that a deadlock between two of them is told. */
-static void act_for_run(sqlock_options *options)
-{
-    const char *client_id = getenv("SQLOCK_CLIENT_ID");
-
-    if (client_id != NULL && strlen(client_id) == SQLOCK_KEY_SIZE - 1)
-        options->acts_for = client_id;
-}
-
 int cli_registry_options(const cli *app, sqlock_options *options)
 {
     int64_t ms = 0;
@@ -57,7 +47,6 @@ int cli_registry_options(const cli *app, sqlock_options *options)
     options->region = cli_region(app);
     options->table_prefix = app->settings[CLI_PREFIX];
     options->pool_size = 1;
-    act_for_run(options);
     if (app->settings[CLI_PEER_TTL] != NULL &&
         !cli_read_value(&peer_ttl, NULL, app->settings[CLI_PEER_TTL]))
         return CLI_USAGE;

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sqlock/operator.h"
+
 static const cli_command *const commands[] = {
     &cli_init,  &cli_run,     &cli_lead,      &cli_wait,    &cli_acquire,
     &cli_renew, &cli_release, &cli_guard_sql, &cli_ls,      &cli_show,

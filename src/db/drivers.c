@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "sqlock/operator.h"
 
 #define ADDED_MAX 16
 #define COMPILED_IN_MAX 3

@@ -56,11 +56,6 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
     store->options.region = store->region;
     store->options.table_prefix = store->prefix;
     store->options.holder_note = "";
-    if (store->options.acts_for != NULL) {
-        memcpy(store->acts_for, store->options.acts_for,
-               sizeof store->acts_for);
-        store->options.acts_for = store->acts_for;
-    }
     return 0;
 }
 

@@ -23,7 +23,6 @@
 #define POOL_DEFAULT 4u
 #define POOL_MAX 64u
 #define POLL_DEFAULT_MS 100u
-#define HANDOFFS_DEFAULT 16u
 
 static int check_text(const char *name, const char *text, size_t most,
                       sqlock_error *err)
@@ -119,15 +118,6 @@ static int check_choices(const sqlock_options *options, sqlock_error *err)
     return 0;
 }
 
-static int check_acts_for(const char *client_id, sqlock_error *err)
-{
-    if (client_id == NULL || strlen(client_id) == SQLOCK_KEY_SIZE - 1)
-        return 0;
-    return lk_error(err, SQLOCK_EINVAL,
-                    "acts_for is \"%.40s\": give the CLIENT_ID of a lease",
-                    client_id);
-}
-
 int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                         sqlock_error *err)
 {
@@ -153,11 +143,7 @@ int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                          POOL_MAX, err);
     if (rc < 0)
         return rc;
-    if (out->handoff_limit == 0)
-        out->handoff_limit = HANDOFFS_DEFAULT;
     rc = check_choices(out, err);
-    if (rc == 0)
-        rc = check_acts_for(out->acts_for, err);
     if (rc < 0)
         return rc;
     return check_times(out, err);

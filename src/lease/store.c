@@ -147,8 +147,8 @@ uint32_t lk_store_mark(const struct lk_store *store, uint64_t owner)
 {
     uint64_t hash;
 
-    if (store->options.acts_for != NULL)
-        return lk_client_id_mark(store->options.acts_for);
+    if (store->acts_for[0] != '\0')
+        return lk_client_id_mark(store->acts_for);
     hash = lk_hash_on(LK_HASH_NOTHING, store->number, sizeof store->number);
     return (uint32_t)lk_hash_on(hash, &owner, sizeof owner);
 }

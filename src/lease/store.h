@@ -58,7 +58,7 @@ struct lk_store {
     char *region, *prefix;           /* `options` points to these copies */
     char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
     char number[14]; /* random: the first 13 bytes of its CLIENT_IDs */
-    char acts_for[SQLOCK_KEY_SIZE]; /* `options` points to it */
+    char acts_for[SQLOCK_KEY_SIZE]; /* sqlock_act_for(); "": nobody */
     atomic_uint client_ids;         /* how many were made */
     sqlock_layout layout;
     struct lk_table table;

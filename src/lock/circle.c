@@ -3,13 +3,17 @@
  */
 #include "lock/circle.h"
 
+#include <string.h>
+
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "lease/waits.h"
 #include "lock/acquisition.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
+#include "sqlock/operator.h"
 
 #define LOOK_NS (700 * LK_NS_PER_MS)
 #define LOOK_LEAST_NS (100 * LK_NS_PER_MS) /* time for a look */
@@ -51,8 +55,7 @@ static void choose_marks(struct lk_acquisition *a)
 
 void lk_circle_begin(struct lk_acquisition *a)
 {
-    const sqlock_options *options = &a->store->options;
-    bool is_wanted = (options->detect_deadlocks || options->acts_for != NULL) &&
+    bool is_wanted = a->store->options.detect_deadlocks &&
                      a->store->statements[SQLOCK_SQL_WAITS].text != NULL;
 
     a->circle.look_ns =
@@ -128,7 +131,7 @@ static bool rename_held(const sqlock_registry *registry, uint64_t owner,
 /* Return whether the owner holds a lock: otherwise nobody waits for it. */
 static bool holds(const sqlock_registry *registry, uint64_t owner)
 {
-    bool is_holder = registry->store.options.acts_for != NULL;
+    bool is_holder = registry->store.acts_for[0] != '\0';
 
     pthread_mutex_lock(&lk_mutex);
     for (const struct lk_slot *slot = registry->slots;
@@ -206,4 +209,20 @@ void lk_circle_look(struct lk_acquisition *a)
     pthread_mutex_lock(&lk_mutex);
     a->self.is_deadlocked = true;
     pthread_mutex_unlock(&lk_mutex);
+}
+
+int sqlock_act_for(sqlock_registry *registry, const char *client_id,
+                   sqlock_error *err)
+{
+    struct lk_store *store;
+    int rc = lk_store_of(registry, &store, err);
+
+    if (rc < 0)
+        return rc;
+    if (client_id == NULL || strlen(client_id) != SQLOCK_KEY_SIZE - 1)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "give the CLIENT_ID of a lease, of 36 characters");
+    memcpy(store->acts_for, client_id, SQLOCK_KEY_SIZE);
+    store->options.detect_deadlocks = true;
+    return 0;
 }

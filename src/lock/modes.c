@@ -58,9 +58,7 @@ int lk_modes_read(const struct lk_set *set, int64_t wait_ms,
 bool lk_may_join(const struct lk_set *set,
                  const sqlock_acquire_options *options)
 {
-    const sqlock_options *usual = &set->registry->store.options;
-
     return set->count == 1 && options->weight == 1 &&
-           options->permits == LK_NO_LIMIT && !usual->detect_deadlocks &&
-           usual->acts_for == NULL;
+           options->permits == LK_NO_LIMIT &&
+           !set->registry->store.options.detect_deadlocks;
 }

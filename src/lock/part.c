@@ -132,8 +132,7 @@ static const struct lk_hold *joinable(const struct lk_part *part)
     const struct lk_hold *best = NULL;
     const struct lk_hold *hold;
 
-    if (!part->may_join || slot->is_asked ||
-        slot->joined >= slot->store->options.handoff_limit)
+    if (!part->may_join || slot->is_asked || slot->joined >= LK_HANDOFFS_MAX)
         return NULL;
     DL_FOREACH(slot->holds, hold)
     {
@@ -159,7 +158,7 @@ bool lk_join(struct lk_part *part)
         lease.deadline_boot_ns,
         lk_believe_until(slot->store, lk_boottime_ns(), lease.ttl_ms));
     slot->joined++;
-    part->asks = slot->joined == slot->store->options.handoff_limit;
+    part->asks = slot->joined == LK_HANDOFFS_MAX;
     slot->is_asked = part->asks;
     lk_part_holds(part, &lease);
     return true;

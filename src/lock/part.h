@@ -39,8 +39,8 @@ void lk_part_holds(struct lk_part *part, const struct lk_lease *lease);
 
 /* Let the part, before which no other part waits and no service is due, join a
  * share of this process, if that may be; then it is a holder.  While it is not
- * known whether anybody waits in another process, at most handoff_limit join in
- * a row; the last of them has `asks` set, and calls lk_joined() with the
+ * known whether anybody waits in another process, at most LK_HANDOFFS_MAX join
+ * in a row; the last of them has `asks` set, and calls lk_joined() with the
  * answer, before which no other part begins.  A reader relies on the share for
  * its own TTL at most, and joins if 7/8 of that are left; or half of it, where
  * its lease is renewed. */

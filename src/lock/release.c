@@ -10,7 +10,8 @@
 #include "base/thread.h"
 #include "lock/call.h"
 #include "lock/care.h"
-#include "sqlock/tx.h"
+#include "sqlock/lease.h"
+#include "sqlock/many.h"
 
 /* --- undoing an acquire; the caller holds the mutex --- */
 

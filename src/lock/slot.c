@@ -70,9 +70,9 @@ struct lk_part *lk_choose(struct lk_slot *slot)
 {
     struct lk_part *next = lk_first_queued(slot);
 
-    if (slot->handoffs >= slot->store->options.handoff_limit ||
-        lk_peers_are_due(slot) || lk_remaining_ns(lk_present(slot)) == 0 ||
-        next == NULL || !next->may_be_given)
+    if (slot->handoffs >= LK_HANDOFFS_MAX || lk_peers_are_due(slot) ||
+        lk_remaining_ns(lk_present(slot)) == 0 || next == NULL ||
+        !next->may_be_given)
         return NULL;
     lk_part_go_to(next, LK_PART_CHOSEN);
     slot->turn = next;

@@ -110,6 +110,10 @@ struct lk_peers {
     char *queue; /* tickets of the row that a service may delete, or NULL */
 };
 
+/* Times in a row that threads of a registry hand a lock to each other, or share
+ * it, before other processes get a chance. */
+#define LK_HANDOFFS_MAX 16
+
 struct lk_slot {
     /* constant */
     struct sqlock_registry *registry;

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "lock/registry.h"
-#include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 #define TAG_LOCK_SIZE 32 /* "sqlock:", 16 digits, ":" */
 

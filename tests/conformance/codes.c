@@ -13,6 +13,7 @@
 #include "sqlock/async.h"
 #include "sqlock/lease.h"
 #include "sqlock/many.h"
+#include "sqlock/operator.h"
 #include "sqlock/once.h"
 #include "support/contract.h"
 #include "support/login.h"

@@ -13,6 +13,7 @@
 #include "sqlock/leader.h"
 #include "sqlock/lease.h"
 #include "sqlock/many.h"
+#include "sqlock/operator.h"
 #include "sqlock/shared.h"
 #include "support/tap.h"
 

@@ -3,6 +3,7 @@
  */
 #include "conformance.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 #include "sqlock/shared.h"
 
 static void test_what_is_no_id_is_refused(void **state)
@@ -41,6 +42,8 @@ static void test_ttl_of_an_id_out_of_range_is_refused(void **state)
         assert_fails(SQLOCK_EINVAL, sqlock_lease_id(id, lock, bad[i], &f->err));
         assert_contains(f->err.message, "must be 10 to 604800000");
     }
+    assert_fails(SQLOCK_EINVAL, sqlock_act_for(f->a, f->name, &f->err));
+    assert_contains(f->err.message, "CLIENT_ID");
     lock_drop(lock);
 }
 

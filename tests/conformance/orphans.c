@@ -4,6 +4,7 @@
  */
 #include "conformance.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 #include <string.h>
 

@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 #include "sqlock/leader.h"
 #include "sqlock/shared.h"
 

@@ -46,7 +46,6 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     options.poll_ms = patience(step);
     options.pool_size = (uint32_t)actor_number(step, "pool", 0);
     options.renew_period_ms = (uint32_t)actor_ms(step, "period", 0);
-    options.handoff_limit = (uint32_t)actor_number(step, "handoffs", 0);
     options.statement_timeout_ms = (uint32_t)actor_ms(step, "statement", 0);
     options.connect_timeout_ms = (uint32_t)actor_ms(step, "connect", 0);
     options.holder_note = step_option(step, "note");

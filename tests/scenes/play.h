@@ -10,6 +10,7 @@
 #include "result.h"
 #include "scene.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 #include "support/pooler.h"
 #include "support/proxy.h"
 

@@ -237,8 +237,9 @@ static void rotate(struct player *player, struct set *set,
 }
 
 /* Acquire and release count=N times, with rotate one lock at a time, each time
- * the next one.  With cancelled, a wait may be, and with
- * shaky, calls may fail as in outages, most of them not. */
+ * the next one; nobody else is inside meanwhile, unless it is shared.  With
+ * cancelled, a wait may be, and with shaky, calls may fail as in outages, most
+ * of them not. */
 void actor_take_turns(struct player *player)
 {
     struct outcome *outcome = &player->outcome;
@@ -269,7 +270,8 @@ void actor_take_turns(struct player *player)
         if (rc < 0)
             return;
         taken++;
-        be_inside(player, &set);
+        if (how.mode == SQLOCK_EXCLUSIVE)
+            be_inside(player, &set);
         rc = release(player, &set);
         if (may_fail && is_shaky(rc))
             outcome->err.code = 0;

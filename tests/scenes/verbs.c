@@ -12,6 +12,7 @@
 #include "sqlock/event.h"
 #include "sqlock/leader.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 #include "sqlock/shared.h"
 
 void actor_refuse(struct outcome *outcome, const char *why)

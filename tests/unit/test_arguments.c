@@ -8,6 +8,7 @@
 
 #include "db/driver.h"
 #include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 
@@ -77,6 +78,7 @@ static void test_questions_about_nothing(void **state)
     (void)sqlock_key(NULL);
     sqlock_client_id(NULL, NULL);
     sqlock_session_tag(NULL, NULL);
+    assert_int_equal(sqlock_act_for(NULL, NULL, NULL), SQLOCK_EINVAL);
     (void)sqlock_registry_layout(NULL);
     assert_int_equal(sqlock_registry_epoch(NULL, epoch), 0);
     assert_string_equal(epoch, "");

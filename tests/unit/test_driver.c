@@ -10,6 +10,7 @@
 
 #include "db/drivers.h"
 #include "db/statement.h"
+#include "sqlock/operator.h"
 
 /* Statements about many locks, and those after them, may be missing. */
 #define REQUIRED_KINDS ((int)SQLOCK_SQL_CLAIM_MANY)

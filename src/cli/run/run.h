@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "base/retry.h"
 #include "cli/cli.h"
-#include "sqlock/lease.h"
+#include "sqlock/operator.h"
 
 /* Environment variable: the ids of the leases that are held around a command,
  * innermost first, separated by spaces. */

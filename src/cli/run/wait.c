@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "sqlock/async.h"
+#include "sqlock/lease.h"
 
 #define FIRST_WORD_NS (1000 * LK_NS_PER_MS)
 #define NEXT_WORD_NS (5000 * LK_NS_PER_MS)
@@ -224,6 +225,10 @@ int run_wait_open(run_wait *wait, const sqlock_options *how,
     do {
         rc = sqlock_registry_open(registry, wait->options->url, how, err);
     } while (rc < 0 && run_wait_goes_on(wait, rc, err));
+    /* Below a `sqlock run`, whose command waits for us: let whoever waits for
+     * us wait for it, so that a deadlock between two of them is told. */
+    if (rc == 0)
+        (void)sqlock_act_for(*registry, getenv("SQLOCK_CLIENT_ID"), NULL);
     return run_wait_tell(rc, err);
 }
 

@@ -120,11 +120,9 @@ class Options(Sized):
         ("on_event", EVENT_FN),
         ("event_context", c_void_p),
         ("event_level", c_int),
-        ("handoff_limit", c_uint32),
         ("waiting", c_int),
         ("detect_deadlocks", c_bool),
         ("no_peers", c_bool),
-        ("acts_for", c_char_p),
     ]
 
 

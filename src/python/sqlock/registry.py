@@ -832,12 +832,10 @@ _OPTIONS: Dict[str, Tuple[str, Conversion]] = {
     "statement_timeout": ("statement_timeout_ms", _native.milliseconds),
     "poll": ("poll_ms", _native.milliseconds),
     "renew_period": ("renew_period_ms", _native.milliseconds),
-    "handoff_limit": ("handoff_limit", _native.number),
     "key_rule": ("key_rule", _one_of(_KEY_RULES)),
     "peer_ttl": ("peer_ttl_ms", _native.milliseconds),
     "no_peers": ("no_peers", lambda value, _name: bool(value)),
     "waiting": ("waiting", _one_of(_WAITING)),
-    "acts_for": ("acts_for", _native.text),
 }
 
 
@@ -862,12 +860,10 @@ def open(
     statement_timeout: Optional[float] = None,
     poll: Optional[float] = None,
     renew_period: Optional[float] = None,
-    handoff_limit: int = 0,
     key_rule: str = "current",
     peer_ttl: Optional[float] = None,
     no_peers: bool = False,
     waiting: str = "auto",
-    acts_for: Optional[str] = None,
 ) -> Registry:
     """Open the table of locks that a URL leads to::
 
@@ -881,9 +877,7 @@ def open(
     database the holder stops believing; ``note``: shown with the holder;
     ``key_rule``: current, legacy or raw; ``waiting``: auto or poll;
     ``peer_ttl``: where Spring services share the table; ``no_peers``: none
-    does, and locks are not left free for any; ``acts_for``: the ``client_id`` of a lease whose holder waits for this program, such as
-    SQLOCK_CLIENT_ID within ``sqlock run``: a wait that would never end, since
-    the two wait for each other's locks, is ended by Deadlock within 2 s.
+    does, and locks are not left free for any.
 
     What happens (a loss, a clock that is set, a server that may forget) goes to
     the logger ``sqlock``; its records have ``sqlock_event``, ``sqlock_lock``,

@@ -239,8 +239,8 @@ static void await_grants(struct hot *hot, unsigned grants)
         assert_true(check_pause(until));
 }
 
-/* Threads of one registry hand a lock to each other, handoff_limit times in a
- * row.  Another registry, which stands for another process and polls the row,
+/* Threads of one registry hand a lock to each other, 16 times in a row.
+ * Another registry, which stands for another process and polls the row,
  * gets the lock too, each of three times. */
 static void test_another_process_has_its_turn(void **state)
 {

@@ -23,7 +23,6 @@ OPENS = {
     "poll": ("poll", lambda text: int(text) / 1000),
     "pool": ("pool_size", int),
     "period": ("renew_period", lambda text: int(text) / 1000),
-    "handoffs": ("handoff_limit", int),
     "statement": ("statement_timeout", lambda text: int(text) / 1000),
     "connect": ("connect_timeout", lambda text: int(text) / 1000),
     "waiting": ("waiting", str),

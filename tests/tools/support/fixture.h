@@ -6,6 +6,7 @@
 #define TESTS_FIXTURE_H
 
 #include "database.h"
+#include "sqlock/operator.h"
 
 enum {
     IN_SQLOCK = 1 << SQLOCK_LAYOUT_SQLOCK,
