@@ -60,6 +60,7 @@ struct chaos {
     int64_t ends_ns;
     atomic_uint numbers;
     atomic_uint calls;
+    atomic_uint forks;
     atomic_uint count; /* of the lines */
     struct line lines[LINES_MAX];
 };

@@ -300,9 +300,10 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
         proxy_close(proxy);
     check_sleep(REST_MS);
     faults = judge(chaos, path);
-    print_message("%-9s seed %-8" PRIu64 " %6u calls, %6u lines, %s: %s\n",
+    print_message("%-9s seed %-8" PRIu64
+                  " %6u calls, %3u forks, %6u lines, %s: %s\n",
                   current->name, seed, atomic_load(&chaos->calls),
-                  atomic_load(&chaos->count), told,
+                  atomic_load(&chaos->forks), atomic_load(&chaos->count), told,
                   faults > 0 ? path : "every promise was kept");
     drop_tables(chaos);
     check_that_all_ran(chaos);

@@ -1,7 +1,7 @@
 /*
  * nemesis.c - what happens to the processes, drawn from the seed: they are
- * killed and stopped, their connections are cut, silent or refused, and the
- * server crashes
+ * killed, stopped and interrupted by signals, their connections are cut, silent
+ * or refused, and the server crashes
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "chaos.h"
 #include "support/server.h"
 
-enum harm { KILL, STOP, CUT, SILENCE, AWAY, CRASH, FORGET, HARMS };
-static const char *const harms[] = {"killed", "stopped", "cut",   "silent",
-                                    "away",   "crashed", "forgot"};
+enum harm { KILL, STOP, CUT, SILENCE, AWAY, CRASH, FORGET, STORM, HARMS };
+static const char *const harms[] = {"killed", "stopped", "cut",    "silent",
+                                    "away",   "crashed", "forgot", "stormed"};
 
 #define PAUSE_MS 250 /* between two harms, on average */
 #define LONGEST_MS 900
@@ -81,6 +81,22 @@ static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
     chaos_note(nemesis->chaos, "stopped", i, nemesis->lives[i], from_ns);
 }
 
+static void ignore(int number)
+{
+    (void)number;
+}
+
+/* Interrupt system calls of the process, again and again: a signal goes to any
+ * of its threads. */
+static void storm(const struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    int64_t until = check_deadline_ns(ms);
+
+    do
+        (void)kill(nemesis->pids[i], SIGUSR2);
+    while (check_pause(until));
+}
+
 /* End the server at once, and wait until it is back. */
 static void crash(const struct nemesis *nemesis)
 {
@@ -134,6 +150,8 @@ static void harm(struct nemesis *nemesis)
         what = CRASH;
     else if (rarely <= 2 && database->bit == ON_POSTGRES)
         what = FORGET;
+    else if (rarely <= 5)
+        what = STORM;
     else if (what > STOP && nemesis->proxy == NULL)
         return;
     nemesis->done[what]++;
@@ -149,6 +167,9 @@ static void harm(struct nemesis *nemesis)
         return;
     case FORGET:
         forget(nemesis);
+        return;
+    case STORM:
+        storm(nemesis, victim, ms);
         return;
     case SILENCE:
         proxy_blackhole(nemesis->proxy);
@@ -194,8 +215,11 @@ static void await_end(const struct nemesis *nemesis, unsigned i)
 void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
                  size_t size)
 {
+    /* without SA_RESTART, and before there is a process */
+    const struct sigaction interrupts = {.sa_handler = ignore};
     struct nemesis nemesis = {.chaos = chaos, .proxy = proxy};
 
+    (void)sigaction(SIGUSR2, &interrupts, NULL);
     dice_begin(&nemesis.dice, chaos->seed, 0);
     for (unsigned i = 0; i < PROCESSES; i++)
         begin_process(&nemesis, i);

@@ -2,9 +2,12 @@
  * work.c - one process: two owners, which take locks in every mode, rely on
  * them, and note what they are told
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,7 +19,8 @@
 #include "sqlock/stock.h"
 #include "sqlock/tx.h"
 
-#define WORKS 8 /* that are done once */
+#define WORKS 8       /* that are done once */
+#define FORKS_EACH 30 /* of so many leases one sees a fork */
 #define LOOK_MS 20
 #define GAP_MS 100 /* less than the margin, by which a loss is told early */
 
@@ -206,6 +210,30 @@ static void give(struct owner *owner, const struct held *held)
     end(line, rc);
 }
 
+/* Fork, while other threads are in calls: the child is refused each call about
+ * the lock, and its end changes nothing for its parent. */
+static void fork_away(const struct owner *owner, const struct held *held)
+{
+    sqlock_lock *lock = owner->locks[held->lock];
+    pid_t parent = getpid();
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        check_end_with(parent);
+        _exit(!sqlock_is_held(lock) &&
+                      sqlock_renew(lock, 0, NULL) == SQLOCK_EFORK &&
+                      sqlock_release(lock, NULL) == SQLOCK_EFORK
+                  ? 0
+                  : 1);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0 || status != 0)
+        abort(); /* which the parent tells */
+    atomic_fetch_add(&owner->chaos->forks, 1);
+}
+
 /* Have it, and now and then for longer than its lease lasts. */
 static void have(struct owner *owner, struct held *held)
 {
@@ -214,6 +242,8 @@ static void have(struct owner *owner, struct held *held)
         if (held->weight == 0)
             write_guarded(owner, held);
     }
+    if (below(owner, FORKS_EACH) == 0)
+        fork_away(owner, held);
     for (unsigned i = below(owner, 4); i > 0 && !held->is_unclear; i--) {
         check_sleep(below(owner, 3) == 0 ? below(owner, 250)
                                          : below(owner, 10));
