@@ -258,6 +258,22 @@ SQLOCK_API int64_t sqlock_registry_grace_ms(sqlock_registry *registry);
 SQLOCK_MUSTUSE int sqlock_grace_end(sqlock_registry *registry,
                                     const char *reason, sqlock_error *err);
 
+/**
+ * Let leases be as long as @p ttl_ms at once, and let sqlock_reap() lower to
+ * that what INT_LOCK_SERVER has as the longest one, when no lease is longer:
+ * for so long a promoted server grants nothing.  A claim of a longer lease
+ * raises it by itself, but only once the connected standbys of PostgreSQL have
+ * it, and is EINVAL where that cannot be seen.  This does not wait for them:
+ * take no such lease before they have it.
+ *
+ * @param ttl_ms 10 to 604800000; 30000 at first
+ * @return 0        done
+ *         EINVAL   not such a number
+ *         ENOTSUP  there is no table INT_LOCK_SERVER that this login may write
+ */
+SQLOCK_MUSTUSE int sqlock_grace_longest(sqlock_registry *registry,
+                                        int64_t ttl_ms, sqlock_error *err);
+
 /* ---------------------------------------------------------------- table -- */
 
 /**

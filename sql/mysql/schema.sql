@@ -17,13 +17,17 @@
 -- INT_LOCK_SERVER has one row, from which a session learns whether the server may
 -- have forgotten leases: EPOCH names the server, and its start where a crash loses
 -- commits, SINCE is when that one was first seen, and before GRANTS_FROM nothing is
--- granted.  No lease is longer than LONGEST_MS.
+-- granted.  No lease is longer than LONGEST_MS, nor a new one than ALLOWED_MS.  Both
+-- are lowered to LEAST_MS, one after the other (CHANGED), when no lease is longer.
 CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
     ID INT NOT NULL DEFAULT 1 PRIMARY KEY,
     EPOCH VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     SINCE DATETIME(6) NOT NULL,
     GRANTS_FROM DATETIME(6) NOT NULL,
     LONGEST_MS BIGINT NOT NULL DEFAULT 30000,
+    ALLOWED_MS BIGINT NOT NULL DEFAULT 30000,
+    LEAST_MS BIGINT NOT NULL DEFAULT 30000,
+    CHANGED DATETIME(6) NOT NULL DEFAULT '2000-01-01',
     NOTE VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     CHECK (ID = 1)
 ) ENGINE=InnoDB;

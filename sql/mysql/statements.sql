@@ -1081,7 +1081,7 @@ SELECT CASE WHEN SUBSTRING_INDEX(EPOCH, ' ', 1) = {server} AND
       THEN EPOCH
     WHEN {is_durable} THEN {server} ELSE CONCAT({server}, ' ', {started}) END,
     EPOCH, TIMESTAMPDIFF(MICROSECOND, {now}, GRANTS_FROM), LONGEST_MS,
-    TIMESTAMPDIFF(MICROSECOND, {epoch}, SINCE)
+    LEAST(LONGEST_MS, ALLOWED_MS)
   FROM INT_LOCK_SERVER;
 
 -- ---- begin grace (sqlock) [not prepared]
@@ -1095,9 +1095,45 @@ UPDATE INT_LOCK_SERVER
   WHERE NOT EPOCH <=> :name;
 
 -- ---- lengthen grace (sqlock) [not prepared]
--- Notes that there may be leases of that length from now on.
+-- Lets a grace last for a lease of that length from now on.
 UPDATE INT_LOCK_SERVER
-  SET LONGEST_MS = GREATEST(LONGEST_MS, (:ttl + 999) DIV 1000);
+  SET LONGEST_MS = GREATEST(LONGEST_MS, (:ttl + 999) DIV 1000), CHANGED = {now};
+
+-- ---- allow grace (sqlock) [not prepared]
+-- Lets leases be as long.
+UPDATE INT_LOCK_SERVER
+  SET ALLOWED_MS = GREATEST(ALLOWED_MS, (:ttl + 999) DIV 1000), CHANGED = {now}
+  WHERE LONGEST_MS >= (:ttl + 999) DIV 1000;
+
+-- ---- standbys (sqlock) [not prepared]
+-- Says that no replica need be waited for: a source does not tell what those have,
+-- but for who may see its processes.
+SELECT LEAST(LONGEST_MS, ALLOWED_MS), '', 0, 0
+  FROM INT_LOCK_SERVER;
+
+-- ---- least grace (sqlock) [not prepared]
+-- Notes how short a grace may become again.
+UPDATE INT_LOCK_SERVER
+  SET LEAST_MS = (:ttl + 999) DIV 1000;
+
+-- ---- longer (sqlock) [not prepared]
+-- Returns a row if there is a lease that may last longer than the shortest grace.
+-- In the UPDATE the rows of leases would be locked.
+SELECT 1
+  FROM INT_LOCK_SERVER S
+  WHERE EXISTS (SELECT 1 FROM INT_LOCK L WHERE L.CLIENT_ID IS NOT NULL AND
+    L.EXPIRED_AFTER > TIMESTAMPADD(MICROSECOND, S.LEAST_MS * 1000, {now}));
+
+-- ---- shorten grace (sqlock) [not prepared]
+-- Lets no lease be as long any more; and, once each process must have noticed that,
+-- no grace.  MySQL sets ALLOWED_MS after it was read for LONGEST_MS.
+UPDATE INT_LOCK_SERVER
+  SET LONGEST_MS = CASE WHEN ALLOWED_MS > LEAST_MS THEN LONGEST_MS
+      ELSE LEAST_MS END,
+    ALLOWED_MS = LEAST(ALLOWED_MS, LEAST_MS), CHANGED = {now}
+  WHERE ALLOWED_MS > LEAST_MS OR
+    (LONGEST_MS > LEAST_MS AND
+      CHANGED < TIMESTAMPADD(MINUTE, -5, {now}));
 
 -- ---- end grace (sqlock) [not prepared]
 -- Ends it at once, and keeps who has done so, and why.

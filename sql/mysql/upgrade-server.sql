@@ -1,5 +1,5 @@
--- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, with
--- MySQL 8.0 and MariaDB 10.6 and later.
+-- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, or the
+-- columns that it lacked there, with MySQL 8.0 and MariaDB 10.6 and later.
 --
 --     mysql DATABASE < upgrade-server.sql
 --
@@ -29,3 +29,15 @@ INSERT IGNORE INTO INT_LOCK_SERVER (ID, SINCE, GRANTS_FROM, LONGEST_MS)
         TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, EXPIRED_AFTER) DIV 1000 + 1), 0))
     FROM INT_LOCK
     WHERE CLIENT_ID IS NOT NULL AND EXPIRED_AFTER > UTC_TIMESTAMP(6);
+SET @sqlock_do = IF((
+        SELECT COUNT(*) FROM information_schema.columns
+        WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK_SERVER' AND
+            UPPER(column_name) IN ('LONGEST_MS', 'ALLOWED_MS')) = 1,
+    'ALTER TABLE INT_LOCK_SERVER
+        ADD COLUMN ALLOWED_MS BIGINT NOT NULL DEFAULT 30000,
+        ADD COLUMN LEAST_MS BIGINT NOT NULL DEFAULT 30000,
+        ADD COLUMN CHANGED DATETIME(6) NOT NULL DEFAULT \'2000-01-01\'',
+    'DO 0');
+PREPARE sqlock_step FROM @sqlock_do;
+EXECUTE sqlock_step;
+UPDATE INT_LOCK_SERVER SET ALLOWED_MS = GREATEST(ALLOWED_MS, LONGEST_MS);

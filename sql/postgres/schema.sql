@@ -12,13 +12,18 @@
 -- INT_LOCK_SERVER has one row, from which a session learns whether the server may
 -- have forgotten leases: EPOCH names the history of the data, which a promotion
 -- changes, SINCE is when that one was first seen, and before GRANTS_FROM nothing is
--- granted.  No lease is longer than LONGEST_MS.
+-- granted.  No lease is longer than LONGEST_MS, nor a new one than ALLOWED_MS: the
+-- standbys had LONGEST_MS by then.  Both are lowered to LEAST_MS, one after the other
+-- (CHANGED), when no lease is longer.
 CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
     ID          INTEGER      DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
     EPOCH       VARCHAR(64),
     SINCE       TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL,
     GRANTS_FROM TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL,
     LONGEST_MS  BIGINT       DEFAULT 30000 NOT NULL,
+    ALLOWED_MS  BIGINT       DEFAULT 30000 NOT NULL,
+    LEAST_MS    BIGINT       DEFAULT 30000 NOT NULL,
+    CHANGED     TIMESTAMP    DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL,
     NOTE        VARCHAR(255)
 );
 INSERT INTO INT_LOCK_SERVER (ID) VALUES (1) ON CONFLICT DO NOTHING;

@@ -1141,7 +1141,7 @@ CASE WHEN pg_is_in_recovery() OR
 -- ---- grace (sqlock) [not prepared]
 -- Reads whether the server may grant leases.
 SELECT {epoch}, EPOCH, (extract(epoch FROM GRANTS_FROM - {now}) *
-    1000000)::bigint, LONGEST_MS, (extract(epoch FROM SINCE) * 1000000)::bigint
+    1000000)::bigint, LONGEST_MS, least(LONGEST_MS, ALLOWED_MS)
   FROM INT_LOCK_SERVER;
 
 -- ---- begin grace (sqlock) [not prepared]
@@ -1154,9 +1154,56 @@ UPDATE INT_LOCK_SERVER AS S
   WHERE S.EPOCH IS DISTINCT FROM :name::varchar;
 
 -- ---- lengthen grace (sqlock) [not prepared]
--- Notes that there may be leases of that length from now on.
+-- Lets a grace last for a lease of that length from now on.
 UPDATE INT_LOCK_SERVER
-  SET LONGEST_MS = greatest(LONGEST_MS, (:ttl::bigint + 999) / 1000);
+  SET LONGEST_MS = greatest(LONGEST_MS, (:ttl::bigint + 999) / 1000),
+    CHANGED = {now};
+
+-- ---- allow grace (sqlock) [not prepared]
+-- Lets leases be as long: the standbys know of it.
+UPDATE INT_LOCK_SERVER
+  SET ALLOWED_MS = greatest(ALLOWED_MS, (:ttl::bigint + 999) / 1000),
+    CHANGED = {now}
+  WHERE LONGEST_MS >= (:ttl::bigint + 999) / 1000;
+
+-- ---- standbys (sqlock) [not prepared]
+-- Reads how many connected standbys lack what the server had written to its disk
+-- at the position :name, or at the present one, and of how many this login may not
+-- see that.  A subscriber is no standby, nor is what only receives the log, which
+-- replays nothing.
+SELECT least(LONGEST_MS, ALLOWED_MS), pg_current_wal_flush_lsn()::text,
+    (SELECT count(*) FROM pg_stat_replication WHERE state IS NULL),
+    (SELECT count(*) FROM pg_stat_replication AS R
+      WHERE coalesce(R.state, 'backup') <> 'backup' AND
+        coalesce(R.flush_lsn < coalesce(:name::pg_lsn,
+          pg_current_wal_flush_lsn()), true) AND
+        NOT (R.state = 'streaming' AND R.replay_lsn IS NULL AND
+          R.backend_start < clock_timestamp() - interval '10 s') AND
+        NOT EXISTS (SELECT FROM pg_replication_slots AS L
+          WHERE L.active_pid = R.pid AND L.slot_type = 'logical'))
+  FROM INT_LOCK_SERVER;
+
+-- ---- least grace (sqlock) [not prepared]
+-- Notes how short a grace may become again.
+UPDATE INT_LOCK_SERVER
+  SET LEAST_MS = (:ttl::bigint + 999) / 1000;
+
+-- ---- longer (sqlock) [not prepared]
+-- Returns a row if there is a lease that may last longer than the shortest grace.
+SELECT 1
+  FROM INT_LOCK_SERVER AS S
+  WHERE EXISTS (SELECT FROM INT_LOCK AS L WHERE L.CLIENT_ID IS NOT NULL AND
+    L.EXPIRED_AFTER > {now} + S.LEAST_MS * interval '1 millisecond');
+
+-- ---- shorten grace (sqlock) [not prepared]
+-- Lets no lease be as long any more; and, once each process must have noticed that,
+-- no grace.
+UPDATE INT_LOCK_SERVER
+  SET LONGEST_MS = CASE WHEN ALLOWED_MS > LEAST_MS THEN LONGEST_MS
+      ELSE LEAST_MS END,
+    ALLOWED_MS = least(ALLOWED_MS, LEAST_MS), CHANGED = {now}
+  WHERE ALLOWED_MS > LEAST_MS OR
+    (LONGEST_MS > LEAST_MS AND CHANGED < {now} - interval '5 minutes');
 
 -- ---- end grace (sqlock) [not prepared]
 -- Ends it at once, and keeps who has done so, and why.

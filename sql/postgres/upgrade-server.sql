@@ -1,4 +1,5 @@
--- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, with
+-- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, or the
+-- columns that it lacked there, with
 -- PostgreSQL 12 and later.
 --
 --     psql -v ON_ERROR_STOP=1 -f upgrade-server.sql DATABASE
@@ -31,5 +32,12 @@ BEGIN
             EXPIRED_AFTER - CREATED_DATE) * 1000)), 0)) FROM INT_LOCK
             WHERE CLIENT_ID IS NOT NULL
         ON CONFLICT DO NOTHING;
+    ALTER TABLE INT_LOCK_SERVER
+        ADD COLUMN IF NOT EXISTS ALLOWED_MS BIGINT DEFAULT 30000 NOT NULL,
+        ADD COLUMN IF NOT EXISTS LEAST_MS BIGINT DEFAULT 30000 NOT NULL,
+        ADD COLUMN IF NOT EXISTS CHANGED TIMESTAMP
+            DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL;
+    UPDATE INT_LOCK_SERVER
+        SET ALLOWED_MS = greatest(ALLOWED_MS, LONGEST_MS);
 END
 $upgrade$;

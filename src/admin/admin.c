@@ -8,6 +8,7 @@
 #include "base/retry.h"
 #include "db/transaction.h"
 #include "lease/grace.h"
+#include "lease/longest.h"
 #include "lease/options.h"
 
 /* --- one row --- */
@@ -53,6 +54,21 @@ int sqlock_grace_end(sqlock_registry *registry, const char *reason,
     return rc == 0 ? lk_error(err, SQLOCK_ENOTFOUND,
                               "the server grants locks already")
                    : (rc > 0 ? 0 : rc);
+}
+
+int sqlock_grace_longest(sqlock_registry *registry, int64_t ttl_ms,
+                         sqlock_error *err)
+{
+    struct lk_store *store;
+    int rc = lk_store_of(registry, &store, err);
+
+    if (rc < 0)
+        return rc;
+    if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > (int64_t)LK_TTL_MAX_MS)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "ttl_ms is %lld, but must be %d to %u",
+                        (long long)ttl_ms, LK_TTL_MIN_MS, LK_TTL_MAX_MS);
+    return lk_longest_set(store, ttl_ms, err);
 }
 
 /* --- after a restore --- */

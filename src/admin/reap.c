@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "admin/info.h"
+#include "lease/longest.h"
 #include "lease/options.h"
 
 /* So that a time of that many milliseconds fits in nanoseconds. */
@@ -159,6 +160,8 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
     rc = reap_region(store, &leases, &total, err);
     if (rc == 0)
         rc = reap_names(store, leases.retention_us, &total, err);
+    if (rc == 0)
+        rc = lk_longest_lower(store, err);
     if (removed != NULL)
         *removed = total;
     return rc;

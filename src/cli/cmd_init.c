@@ -3,6 +3,7 @@
  * print the SQL that does
  */
 #include "cli.h"
+#include "sqlock/admin.h"
 #include "sqlock/once.h"
 
 #include <string.h>
@@ -10,11 +11,13 @@
 static bool is_print;
 static bool is_once;
 static int layout = -1;
+static int64_t longest_ms = -1;
 
 static const cli_option init_options[] = {
     {"print", .flag = &is_print},
     {"layout", .word = &layout, .words = cli_layouts},
     {"once", .flag = &is_once},
+    {"longest-ttl", .ms = &longest_ms},
     {.name = NULL}};
 
 /* ------------------------------------------------------------ the tables -- */
@@ -96,6 +99,17 @@ static void warn_of_spring(const cli *app, bool was_there)
         cli_info("%s", text);
 }
 
+static int set_longest(cli *app)
+{
+    sqlock_error err = {0};
+    int status = cli_open(app, 0);
+
+    if (status == CLI_OK &&
+        sqlock_grace_longest(app->registry, longest_ms, &err) < 0)
+        status = cli_fail(&err);
+    return status;
+}
+
 static int run_init(cli *app)
 {
     static const cli_tables once = {.what =
@@ -115,6 +129,11 @@ static int run_init(cli *app)
         cli_error("init: give either --once or --layout");
         return CLI_USAGE;
     }
+    if (longest_ms >= 0 && (is_once || is_print)) {
+        cli_error("init: --longest-ttl changes a row of the lock table: give "
+                  "it without --once and --print");
+        return CLI_USAGE;
+    }
     layout = layout >= 0 ? layout : SQLOCK_LAYOUT_SQLOCK;
     lock.layout = cli_layouts[layout];
     if (is_print)
@@ -122,7 +141,7 @@ static int run_init(cli *app)
     status = cli_create_tables(app, tables, &was_there);
     if (status == CLI_OK && !is_once)
         warn_of_spring(app, was_there);
-    return status;
+    return status == CLI_OK && longest_ms >= 0 ? set_longest(app) : status;
 }
 
 const cli_command cli_init = {

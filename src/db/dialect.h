@@ -7,6 +7,7 @@
 #ifndef LK_DIALECT_H
 #define LK_DIALECT_H
 
+#include "db/info_row.h"
 #include "sqlock/admin.h"
 #include "sqlock/doctor.h"
 
@@ -112,24 +113,6 @@ typedef enum sqlock_parameter {
     SQLOCK_P_RUNG = SQLOCK_P_SHOWN,              /* JSON: texts of rings */
     SQLOCK_P_DROPPED = SQLOCK_P_BELL             /* JSON: CLIENT_IDs */
 } sqlock_parameter;
-
-/* The columns of an "info" row. */
-enum {
-    LK_INFO_KEY,       /* LOCK_KEY, text */
-    LK_INFO_CLIENT,    /* CLIENT_ID, text or null */
-    LK_INFO_TOKEN,     /* integer or null */
-    LK_INFO_REMAINING, /* us that remain, integer, negative when over */
-    LK_INFO_ACQUIRED,  /* us at which it was acquired, integer */
-    LK_INFO_EXPIRES,   /* us at which it expires, integer */
-    LK_INFO_NAME,      /* LOCK_NAME, text or null */
-    LK_INFO_HOLDER,    /* text or null */
-    LK_INFO_QUEUE,     /* text or null */
-    LK_INFO_SHARERS,   /* text or null */
-    LK_INFO_LEADER,    /* text or null */
-    LK_INFO_COLUMNS,   /* number of columns */
-
-    LK_INFO_REGION = LK_INFO_COLUMNS /* text; of FIND */
-};
 
 /*
  * The statements about locks.  "The row" is that of :key and :region, "the
@@ -410,12 +393,21 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_HAS_AGE_INDEX,
     /* INT_LOCK_SERVER (src/lease/grace.h): the server's own epoch, or null; the
      * row's, or null; for how many us it grants nothing; the longest TTL in ms;
-     * since when, in us. */
+     * that of a new lease. */
     SQLOCK_SQL_GRACE,
     /* Note the epoch :name there, and that nothing is granted for that TTL. */
     SQLOCK_SQL_BEGIN_GRACE,
-    /* Raise that TTL to :ttl. */
+    /* Raise that TTL to :ttl; that of new leases; to what both are lowered. */
     SQLOCK_SQL_LENGTHEN_GRACE,
+    SQLOCK_SQL_ALLOW_GRACE,
+    SQLOCK_SQL_LEAST_GRACE,
+    /* One row: the longest TTL of a new lease in ms; the position in the log;
+     * how many standbys' are hidden, and are not yet there, or at :name. */
+    SQLOCK_SQL_STANDBYS,
+    /* A row: a lease may last longer than what LEAST_GRACE has set. */
+    SQLOCK_SQL_LONGER,
+    /* Lower the longest TTL of new leases; five minutes later the other. */
+    SQLOCK_SQL_SHORTEN_GRACE,
     /* Let it grant; :holder says who, and why.  affected: 0: it does. */
     SQLOCK_SQL_END_GRACE,
     SQLOCK_SQL_KINDS /* their number */

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "db/transaction.h"
 #include "lease/arguments.h"
-#include "lease/grace.h"
+#include "lease/longest.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -392,8 +392,9 @@ static bool is_claim(sqlock_statement_kind kind)
 /* Return whether such a statement gives leases the TTLs of the batch. */
 static bool sets_ends(sqlock_statement_kind kind)
 {
-    return is_claim(kind) || kind == SQLOCK_SQL_RENEW ||
-           kind == SQLOCK_SQL_RENEW_MANY || kind == SQLOCK_SQL_RENEW_SHARE;
+    return is_claim(kind) || kind == SQLOCK_SQL_HAND_OFF ||
+           kind == SQLOCK_SQL_RENEW || kind == SQLOCK_SQL_RENEW_MANY ||
+           kind == SQLOCK_SQL_RENEW_SHARE;
 }
 
 /* Note the longest TTL of the batch before such a statement is sent. */
@@ -405,8 +406,8 @@ static int lengthen(struct lk_store *store, const struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].lease.ttl_ms > longest_ms)
             longest_ms = batch->items[i].lease.ttl_ms;
-    return lk_grace_lengthen(store, longest_ms, batch->deadline_ns,
-                             batch->is_reserved, err);
+    return lk_longest_raise(store, longest_ms, batch->deadline_ns,
+                            batch->is_reserved, err);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -426,6 +427,9 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
         rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)
         return rc;
+    if (batch->old_client != NULL)
+        lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT,
+                         batch->old_client);
     run->statement = &store->statements[kind];
     run->grants = is_claim(kind);
     run->arguments = &arguments.values;

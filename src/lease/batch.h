@@ -107,6 +107,7 @@ struct lk_batch {
     struct lk_transaction *transaction;
     /* send it on this session of db.waiting; NULL: on any connection */
     struct lk_connection *session;
+    const char *old_client; /* of a hand-off: who gives the lease */
     /* out, set by each statement: it timed out, and was not carried out */
     bool has_timed_out;
     /* out, set by each statement: when the batch was last sent and when it was

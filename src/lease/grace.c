@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lease/batch.h"
+#include "lease/longest.h"
 #include "lease/sharer.h"
 
 /* How often a process that is refused looks whether an operator has ended the
@@ -43,7 +44,7 @@ bool lk_grace_sees_crashes(const struct lk_store *store)
 /* --- the row --- */
 
 /* The columns of GRACE. */
-enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, SINCE_US, CELLS };
+enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, ALLOWED_MS, CELLS };
 
 /* Run one of the statements about the row on a connection. */
 static int run_on(struct lk_store *store, struct lk_connection *connection,
@@ -84,6 +85,11 @@ static int read_row(struct lk_store *store, struct lk_connection *connection,
     int rc = run_on(store, connection, SQLOCK_SQL_GRACE, NULL, deadline_ns, row,
                     err);
 
+    if (rc == SQLOCK_ESCHEMA)
+        rc = lk_error(err, rc,
+                      "%s_SERVER lacks columns of this version: run "
+                      "upgrade-server.sql",
+                      store->table.plain);
     if (rc == 0 && (row->rows != 1 || row->columns < CELLS))
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "%s_SERVER must have one row: `sqlock init --print` "
@@ -221,6 +227,7 @@ static void note_row(struct lk_store *store,
     if (left_us > 0 && until_ns < lk_after_ns(now_ns, left_us * 1000))
         until_ns = lk_after_ns(now_ns, left_us * 1000);
     atomic_store(&grace->longest_ms, longest_ms);
+    lk_longest_note(grace, cells[ALLOWED_MS].integer);
     atomic_store(&grace->looked_ns, now_ns);
     /* behind the name of the server, when it was started */
     atomic_store(&grace->sees_crashes,
@@ -318,35 +325,6 @@ int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err)
     return lk_epoch_error(&store->db.epoch, rc, err);
 }
 
-int lk_grace_lengthen(struct lk_store *store, int64_t ttl_ms,
-                      int64_t deadline_ns, bool is_reserved, sqlock_error *err)
-{
-    struct lk_arguments arguments = {0};
-    struct lk_run run = {
-        .arguments = &arguments,
-        .deadline_ns = deadline_ns,
-        .is_reserved = is_reserved,
-        .is_repeatable = true,
-        .waits_for_row = true,
-    };
-    sqlock_result result = {0};
-    int rc;
-
-    if (!store->grace.is_written ||
-        ttl_ms <= atomic_load(&store->grace.longest_ms))
-        return 0;
-    lk_argument_integer(&arguments, SQLOCK_P_TTL, ttl_ms * 1000);
-    rc = lk_store_run(store, SQLOCK_SQL_LENGTHEN_GRACE, &run, &result, err);
-    if (rc == 0)
-        atomic_store(&store->grace.longest_ms, ttl_ms);
-    sqlock_result_clear(&result);
-    return rc == SQLOCK_EUNCERTAIN
-               ? lk_error(err, SQLOCK_EUNREACHABLE,
-                          "the database did not confirm in time that leases "
-                          "may be as long as this one")
-               : rc;
-}
-
 /* --- the first look, and the last word --- */
 
 int lk_grace_begin(struct lk_store *store, sqlock_error *err)
@@ -367,8 +345,8 @@ int lk_grace_begin(struct lk_store *store, sqlock_error *err)
     lk_db_finish(&store->db, connection, rc);
     store->db.epoch.check = check;
     /* Noted now, it does not delay the first lock. */
-    return rc == 0 ? lk_grace_lengthen(store, store->options.ttl_ms,
-                                       deadline_ns, false, err)
+    return rc == 0 ? lk_longest_raise(store, store->options.ttl_ms, deadline_ns,
+                                      false, err)
                    : rc;
 }
 
@@ -386,10 +364,7 @@ int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err)
     int rc;
 
     if (!store->grace.is_kept)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "there is no table %s_SERVER that this login may read, "
-                        "so the server grants at any time",
-                        store->table.plain);
+        return lk_longest_missing(store, err);
     (void)snprintf(raw, sizeof raw, "%s: %s", store->identity, reason);
     lk_store_shown(store, note, sizeof note, raw);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, note);

@@ -51,12 +51,6 @@ bool lk_grace_refuses(const struct lk_store *store, struct lk_batch *batch,
  * because the server grants nothing, say so. */
 int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err);
 
-/* Before a statement that gives a lease this TTL: raise the longest one of the
- * table, if that is shorter.  is_reserved as in struct lk_run.  Return 0, or
- * why it could not be raised. */
-int lk_grace_lengthen(struct lk_store *store, int64_t ttl_ms,
-                      int64_t deadline_ns, bool is_reserved, sqlock_error *err);
-
 /* Let the server grant at once; `reason` is kept beside who says so.  Return 1;
  * 0: it grants already; ENOTSUP: the table INT_LOCK_SERVER is missing. */
 int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err);

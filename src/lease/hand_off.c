@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lease/arguments.h"
 #include "lease/bell.h"
-#include "lease/grace.h"
 #include "lease/leader.h"
 #include "lease/row.h"
 
@@ -28,23 +26,15 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
 static int send(struct lk_store *store, const struct lk_lease *from,
                 struct lk_lease *to, struct lk_run *run, sqlock_result *result)
 {
-    struct lk_lease_arguments arguments;
-    int rc;
+    struct lk_batch batch;
+    struct lk_item item;
 
-    rc = lk_grace_lengthen(store, to->ttl_ms, lk_store_deadline(store), false,
-                           NULL);
-    if (rc < 0)
-        return SQLOCK_EBUSY;
     lk_bell_client_id(store, to->owner, from->client_id, to->client_id);
-    lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
-    lk_argument_text(&arguments.values, SQLOCK_P_OLD_CLIENT, from->client_id);
-    run->arguments = &arguments.values;
-    run->deadline_ns = lk_store_deadline(store);
+    lk_batch_of_one(&batch, &item, to, lk_store_deadline(store));
+    batch.old_client = from->client_id;
     run->is_repeatable = true;
     run->patient_until_ns = lk_lease_until_ns(from);
-    rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, NULL);
-    run->arguments = NULL;
-    return rc;
+    return lk_batch_run(store, SQLOCK_SQL_HAND_OFF, &batch, run, result, NULL);
 }
 
 static void give_back(struct lk_store *store, const struct lk_lease *lease)

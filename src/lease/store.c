@@ -178,7 +178,8 @@ bool lk_store_is_write(sqlock_statement_kind kind)
 {
     return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_FIND &&
            kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_REAP_BOUND &&
-           kind != SQLOCK_SQL_READ_MANY && kind != SQLOCK_SQL_WAITS;
+           kind != SQLOCK_SQL_READ_MANY && kind != SQLOCK_SQL_WAITS &&
+           kind != SQLOCK_SQL_STANDBYS && kind != SQLOCK_SQL_LONGER;
 }
 
 static bool is_outage_shared(const struct lk_store *store,

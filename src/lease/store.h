@@ -31,10 +31,11 @@ struct lk_grace {
     bool is_written; /* ... and write it */
     atomic_bool sees_crashes;      /* the epoch changes with a crash, too */
     _Atomic int64_t longest_ms;    /* no lease is longer, by the row */
+    _Atomic int64_t allowed_ms;    /* nor a new one than this */
+    _Atomic int64_t allowed_at_ns; /* when that was read; 0: never */
     _Atomic int64_t looked_ns;     /* when the row was read, CLOCK_BOOTTIME */
     pthread_mutex_t mutex;         /* guards the following fields; innermost */
     char epoch[SQLOCK_EPOCH_SIZE]; /* for which it was read; "": for none */
-    int64_t since_us;              /* since when, by the database's clock */
     /* of the epochs for which it was read, the one with the greatest timeline,
      * and until when servers behind it grant nothing, CLOCK_BOOTTIME */
     char newest[SQLOCK_EPOCH_SIZE];

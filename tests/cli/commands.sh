@@ -32,6 +32,16 @@ init_commands() { # LAYOUT
     *) is_one_line "$1: init warns of nothing that is not there" ;;
     esac
 
+    run init --layout "$1" --longest-ttl 2m
+    case $SQLOCK_URL,$1 in
+    sqlite:*,* | *,spring*)
+        is "$1: init --longest-ttl, without a row of the server" "$status" 64
+        has "$1: says that there is none" "$err" "LOCK_SERVER"
+        ;;
+    *) is "$1: init --longest-ttl" "$status" 0 ;;
+    esac
+    run init --print --longest-ttl 2m
+    is "$1: init --longest-ttl prints nothing" "$status" 64
     run init --print --layout "$1"
     is "$1: init --print" "$status" 0
     like "$1: prints SQL" "$out" "*CREATE TABLE*${prefix}LOCK*LOCK_KEY*"

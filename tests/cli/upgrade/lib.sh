@@ -62,6 +62,7 @@ drop_tables() {
 
 # A table of before: nothing is asked about the server until the script has run.
 without_server() {
+    local column
     layout=server about="$database: without a table of the server: "
     prefix=UP${$}_server_
     is "is made" "$(status_of sq init)" 0
@@ -86,6 +87,17 @@ without_server() {
     is "which keeps why" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK_SERVER
         WHERE NOTE LIKE '%: moved'")" 1
     is "once" "$(status_of sq break --grace --reason moved)" 1
+    for column in ALLOWED_MS LEAST_MS CHANGED; do
+        query "ALTER TABLE ${prefix}LOCK_SERVER DROP COLUMN $column" >/dev/null
+    done
+    query "UPDATE ${prefix}LOCK_SERVER SET LONGEST_MS = 70000" >/dev/null
+    is "is not used without the newer columns" \
+        "$(status_of sq run -n job -- true)" 69
+    is "as a message says" "$(grep -c 'upgrade-server.sql' "$dir/status.err")" 1
+    is "gets them" "$(status_of upgrade_with '')" 0
+    is "which allow as long leases as before" \
+        "$(query "SELECT ALLOWED_MS FROM ${prefix}LOCK_SERVER")" 70000
+    is "and grants then, too" "$(status_of sq run -n job -- true)" 0
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     drop_tables
 }

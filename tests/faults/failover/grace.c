@@ -4,6 +4,7 @@
  * does, and two hold the lock
  */
 #include "failover.h"
+#include "support/server.h"
 
 /* Longer than the failover takes. */
 #define TTL_MS 15000
@@ -40,6 +41,18 @@ static void end(struct user *user)
     assert_lock_ok(sqlock_registry_close(user->registry, &err), &err);
 }
 
+/* Return whether a promoted standby would wait for the lease. */
+static bool standby_has_the_length(void)
+{
+    struct sql sql;
+    int64_t length;
+
+    assert_lock_ok(sql_open(&sql, postgres, cluster_standby("URL")), &sql.err);
+    length = sql_integer(&sql, "SELECT longest_ms FROM gr_lock_server");
+    sql_close(&sql);
+    return length == TTL_MS;
+}
+
 static bool standby_knows(void)
 {
     struct sql sql;
@@ -53,6 +66,44 @@ static bool standby_knows(void)
                             "(SELECT count(*) FROM ng_lock)");
     sql_close(&sql);
     return known == TTL_MS + 1;
+}
+
+/* A longer lease than all before is not granted before the standbys know how
+ * long it is.  The registry that is opened has such leases. */
+static void check_that_longer_ones_wait(void)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    struct sql standby, admin;
+
+    options.table_prefix = with_table;
+    options.ttl_ms = TTL_MS;
+    assert_code(SQLOCK_EINVAL,
+                sqlock_registry_open(&registry, cluster_url(), &options, &err),
+                &err);
+    assert_contains(err.message, "pg_read_all_stats");
+    assert_contains(err.message, "init --longest-ttl 15");
+    assert_lock_ok(sql_open(&admin, postgres,
+                            cluster_variable("failover", "POSTGRES_ADMIN_URL")),
+                   &admin.err);
+    (void)sql_run(&admin, "GRANT pg_read_all_stats TO sqlock_test");
+    assert_lock_ok(
+        sql_open(&standby, postgres,
+                 cluster_variable("failover", "POSTGRES_ASYNC_ADMIN_URL")),
+        &standby.err);
+    server_stop_process(
+        (pid_t)sql_integer(&standby, "SELECT pid FROM pg_stat_wal_receiver"));
+    options.statement_timeout_ms = 1000;
+    assert_code(SQLOCK_EINVAL,
+                sqlock_registry_open(&registry, cluster_url(), &options, &err),
+                &err);
+    assert_contains(err.message, "in time");
+    assert_int_equal(
+        sql_integer(&admin, "SELECT allowed_ms FROM gr_lock_server"), 1000);
+    server_go_on();
+    sql_close(&standby);
+    sql_close(&admin);
 }
 
 static void use(const char *prefix)
@@ -74,10 +125,13 @@ void grace_set_up(void)
     cluster_create_table(cluster_url(), with_table);
     cluster_create_table(cluster_url(), without_table);
     assert_lock_ok(sql_open(&sql, postgres, database_url(postgres)), &sql.err);
-    (void)sql_run(&sql, "UPDATE gr_lock_server SET longest_ms = 1000");
+    (void)sql_run(&sql, "UPDATE gr_lock_server SET longest_ms = 1000,"
+                        " allowed_ms = 1000");
     (void)sql_run(&sql, "DROP TABLE ng_lock_server");
     sql_close(&sql);
+    check_that_longer_ones_wait();
     use(with_table);
+    assert_true(standby_has_the_length());
     use(without_table);
     assert_becomes_true(standby_knows(), PATIENCE_MS);
 }
