@@ -10,7 +10,7 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover galera replica group spring, \
+	conformance tx stress bench failover galera group spring, \
 	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme \
 	model history
 # The programs of the suites that are programs.

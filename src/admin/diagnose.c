@@ -6,11 +6,9 @@
  * out in the same way on every database.
  */
 #include <stddef.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -39,15 +37,6 @@ struct subject {
     sqlock_layout layout;
     struct lk_checks checks;
 };
-
-/* Run a query without parameters on the connection under test.  The caller
- * clears the result, also after a failure. */
-static int ask(struct subject *subject, const char *text, sqlock_result *result,
-               sqlock_error *err)
-{
-    return lk_db_ask(&subject->db, subject->connection, text,
-                     subject->deadline_ns, result, err);
-}
 
 /* --- the connection --- */
 
@@ -167,60 +156,6 @@ static void look_for_pooler(struct subject *subject)
     else
         lk_check(&subject->checks, "pooler", SQLOCK_FINE, NULL,
                  "there is no pooler or proxy");
-}
-
-/* --- clocks --- */
-
-static int64_t host_now_us(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int look_at_clock(struct subject *subject, sqlock_error *err)
-{
-    const struct lk_sql *server =
-        lk_sql_find(subject->db.driver->dialect->statements, SQLOCK_SQL_SERVER,
-                    LK_SQLOCK_QUEUE);
-    uint32_t margin_ms =
-        lk_margin_ms(&subject->options, subject->options.ttl_ms);
-    sqlock_result result = {0};
-    int64_t offset_us;
-    int64_t start_us;
-    int64_t end_us;
-    int rc;
-
-    start_us = host_now_us();
-    rc = ask(subject, server->text, &result, err);
-    end_us = host_now_us();
-    if (rc == 0 && (result.rows != 1 || result.columns < 3))
-        rc = lk_error(err, SQLOCK_EDATABASE,
-                      "the server's answer to the query for its version and "
-                      "clock is incomplete");
-    if (rc < 0) {
-        lk_check(&subject->checks, "clock", SQLOCK_FAILURE, NULL, "%s",
-                 err->message);
-    } else {
-        offset_us = result.cells[1].integer - (start_us + end_us) / 2;
-        /* The offset is known no better than the query's round trip takes. */
-        if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
-            lk_check(
-                &subject->checks, "clock", SQLOCK_WARNING,
-                "synchronize the clocks of all machines (NTP): sqlock uses "
-                "only the database's clock, but a step of that clock ends "
-                "leases, and Spring peers use their own clocks",
-                "the database's clock differs by %+.3f s from this machine's",
-                (double)offset_us / 1e6);
-        else
-            lk_check(
-                &subject->checks, "clock", SQLOCK_FINE, NULL,
-                "the database's clock differs by %+.3f s from this machine's",
-                (double)offset_us / 1e6);
-    }
-    sqlock_result_clear(&result);
-    return rc;
 }
 
 /* --- the table --- */
@@ -477,7 +412,10 @@ static int examine(struct subject *subject, sqlock_error *err)
     if (rc == 0)
         look_for_pooler(subject);
     if (rc == 0)
-        rc = look_at_clock(subject, err);
+        rc = lk_diagnose_clocks(
+            &subject->checks, &subject->db, subject->connection,
+            lk_margin_ms(&subject->options, subject->options.ttl_ms),
+            subject->deadline_ns, err);
     lk_pool_discard(&subject->db.pool, subject->connection);
     if (rc < 0)
         return rc;

@@ -43,6 +43,13 @@ int lk_diagnose_settings(struct lk_checks *checks, struct lk_db *db,
                          const sqlock_description *description, bool has_grace,
                          int64_t deadline_ns, sqlock_error *err);
 
+/* Check "clock": whether the clocks of the server and of this machine agree;
+ * and those of all hosts of the URL, if it names several.  Return 0, or why the
+ * server's could not be read. */
+int lk_diagnose_clocks(struct lk_checks *checks, struct lk_db *db,
+                       struct lk_connection *connection, uint32_t margin_ms,
+                       int64_t deadline_ns, sqlock_error *err);
+
 /* Checks "once" and "stock": whether the tables for run-once records and for
  * stock exist, are durable, and can be written by this login; and "collation":
  * whether the tables compare texts by their bytes. */

@@ -155,6 +155,61 @@ bool lk_url_is_port_list(const char *ports)
     return true;
 }
 
+size_t lk_url_entries(const char *list)
+{
+    size_t count = 1;
+
+    for (; list != NULL && *list != '\0'; list++)
+        count += *list == ',';
+    return count;
+}
+
+bool lk_url_entry(char **out, const char *list, size_t index)
+{
+    *out = NULL;
+    if (list == NULL)
+        return true;
+    if (lk_url_entries(list) == 1)
+        index = 0;
+    for (; index > 0; index--)
+        list = strchr(list, ',') + 1;
+    *out = strndup(list, strcspn(list, ","));
+    return *out != NULL;
+}
+
+/* Return the list of hosts, or NULL; a parameter takes precedence, as in
+ * libpq. */
+static const char *host_list(const struct lk_url *url)
+{
+    const char *list = lk_url_parameter(url, "host");
+
+    return list != NULL ? list : url->host;
+}
+
+size_t lk_url_hosts(const struct lk_url *url)
+{
+    return lk_url_entries(host_list(url));
+}
+
+bool lk_url_at_host(struct lk_url *out, const struct lk_url *url, size_t index,
+                    char **host, char **port)
+{
+    const char *ports = lk_url_parameter(url, "port");
+
+    *out = *url;
+    if (ports == NULL)
+        ports = url->port;
+    (void)lk_url_take(out, "host");
+    (void)lk_url_take(out, "port");
+    *port = NULL;
+    if (!lk_url_entry(host, host_list(url), index) ||
+        !lk_url_entry(port, ports, index))
+        return false;
+    out->host = *host;
+    out->port = *port != NULL && **port != '\0' ? *port : NULL;
+    return true;
+}
+
 /* Read "user:password@hosts".  The ports go to `ports`. */
 static int read_authority(struct lk_url *out, char *authority, char *ports,
                           sqlock_error *err)

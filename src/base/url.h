@@ -64,6 +64,23 @@ int lk_url_password(const struct lk_url *url, const char **password,
 /* Return the value of a port, 1 to 65535, or 0 if the text is none. */
 unsigned lk_url_port(const char *text);
 
+/* Return how many elements a list with ',' between has; one, if it is NULL. */
+size_t lk_url_entries(const char *list);
+
+/* Copy element `index` of a list to *out, or NULL if `list` is NULL; a single
+ * element stands for all.  Return false if out of memory: NULL would mean
+ * another server. */
+bool lk_url_entry(char **out, const char *list, size_t index);
+
+/* Return how many hosts the URL names; one, if it names none. */
+size_t lk_url_hosts(const struct lk_url *url);
+
+/* Make *out a URL of one of the hosts, which shares the texts of `url` and is
+ * not cleared.  *host and *port are to be freed.  Return false if out of
+ * memory. */
+bool lk_url_at_host(struct lk_url *out, const struct lk_url *url, size_t index,
+                    char **host, char **port);
+
 /* Return whether a text is a list of ports, 1 to 65535, some of which may be
  * missing. */
 bool lk_url_is_port_list(const char *ports);

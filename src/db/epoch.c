@@ -21,21 +21,24 @@ void lk_epoch_clear(struct lk_epoch *epoch)
     (void)pthread_mutex_destroy(&epoch->mutex);
 }
 
-void lk_epoch_note(struct lk_epoch *epoch, const char *now)
+uint32_t lk_epoch_note(struct lk_epoch *epoch, const char *now)
 {
     char before[SQLOCK_EPOCH_SIZE];
     bool is_another;
+    uint32_t changes;
 
     if (*now == '\0')
-        return;
+        return atomic_load(&epoch->changes);
     pthread_mutex_lock(&epoch->mutex);
     memcpy(before, epoch->last, sizeof before);
     is_another = *before != '\0' && strcmp(before, now) != 0;
     epoch->changes += is_another;
+    changes = epoch->changes;
     (void)snprintf(epoch->last, sizeof epoch->last, "%s", now);
     pthread_mutex_unlock(&epoch->mutex);
     if (is_another && epoch->changed != NULL)
         epoch->changed(epoch->context, before, now);
+    return changes;
 }
 
 void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings)

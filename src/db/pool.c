@@ -310,7 +310,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     pool->db->driver->describe((*out)->state, &description);
     atomic_store(&pool->is_narrow, description.is_narrow);
     atomic_store(&pool->returns_no_rows, description.returns_no_rows);
-    lk_epoch_note(&pool->db->epoch, description.epoch);
+    (*out)->changes = lk_epoch_note(&pool->db->epoch, description.epoch);
     lk_epoch_note_settings(&pool->db->epoch, description.forgets);
     return 0;
 }
@@ -339,6 +339,16 @@ static int open_one(struct lk_pool *pool, const struct lk_wish *wish,
     pthread_cond_broadcast(&pool->at_last);
     pthread_mutex_unlock(&pool->mutex);
     return rc;
+}
+
+/* Return whether a connection can be used.  Once another server has answered,
+ * one to the server before it cannot: what is renewed on a server that others
+ * have left keeps nobody from the lock. */
+static bool is_usable(struct lk_pool *pool,
+                      const struct lk_connection *connection)
+{
+    return connection->changes == atomic_load(&pool->db->epoch.changes) &&
+           pool->db->driver->is_alive(connection->state);
 }
 
 /* Note how long the taker of a connection has waited since begun_ns, 0: not at
@@ -398,7 +408,7 @@ int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
             return rc;
         }
         /* Without the mutex, since is_alive() makes a system call. */
-        if (pool->db->driver->is_alive(connection->state)) {
+        if (is_usable(pool, connection)) {
             note_delay(pool, connection, begun_ns,
                        wish->is_urgent ? begun_ns : wish->wait_until_ns);
             *out = connection;

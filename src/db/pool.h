@@ -34,7 +34,7 @@ struct lk_connection {
     /* a statement that writes has succeeded on it: lk_db_take() */
     atomic_bool has_written;
     bool is_checked;  /* lk_epoch.check has found that it may grant leases */
-    uint32_t changes; /* of the epoch, until then */
+    uint32_t changes; /* of the epoch, until it was opened, or checked */
     /* guarded by the pool's mutex */
     enum lk_use use;
     struct lk_connection *next_taken;

@@ -7,28 +7,6 @@
 
 #include "base/clock.h"
 
-size_t lk_hosts_count(const char *list)
-{
-    size_t count = 1;
-
-    for (; list != NULL && *list != '\0'; list++)
-        count += *list == ',';
-    return count;
-}
-
-bool lk_hosts_entry(char **out, const char *list, size_t index)
-{
-    *out = NULL;
-    if (list == NULL)
-        return true;
-    if (lk_hosts_count(list) == 1)
-        index = 0;
-    for (; index > 0; index--)
-        list = strchr(list, ',') + 1;
-    *out = strndup(list, strcspn(list, ","));
-    return *out != NULL;
-}
-
 /* HY000 is no state of a refusal, but also that of a client library which gives
  * up. */
 bool lk_hosts_is_refused(int rc, const sqlock_error *err)

@@ -1,6 +1,5 @@
 /*
- * hosts.h - a URL that names several hosts: lists with ',' between, and which
- * host is connected to
+ * hosts.h - connect to one of the hosts that a URL names
  */
 #ifndef LK_HOSTS_H
 #define LK_HOSTS_H
@@ -10,14 +9,6 @@
 #include <stdint.h>
 
 #include "sqlock.h"
-
-/* Return how many elements a list has; one, if it is NULL. */
-size_t lk_hosts_count(const char *list);
-
-/* Copy element `index` of a list to *out, or NULL if `list` is NULL; a single
- * element stands for all.  Return false if out of memory: NULL would mean
- * another server. */
-bool lk_hosts_entry(char **out, const char *list, size_t index);
 
 /* Return whether a server has refused the connection by a message of its own,
  * which any other server of the list would repeat. */

@@ -120,6 +120,38 @@ static void test_a_refusal_names_its_host(void **state)
         assert_contains(f->err.message, expected);
 }
 
+/* Return the severity of the check of that name that says it; fail the test if
+ * there is none. */
+static sqlock_severity said(const sqlock_check *checks, size_t count,
+                            const char *name, const char *part)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(checks[i].check, name) == 0 &&
+            strstr(checks[i].found, part) != NULL)
+            return checks[i].severity;
+    fail_msg("no check says %s", part);
+    return SQLOCK_FAILURE;
+}
+
+static void test_doctor_compares_the_clocks_of_all_hosts(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_check *checks = NULL;
+    size_t count = 0;
+    char url[512];
+
+    assert_ok(sqlock_diagnose(with_hosts(f, url, "127.0.0.1:1,", ""), &options,
+                              &checks, &count, &f->err));
+    assert_int_equal(said(checks, count, "clock", "host 1 of the URL"),
+                     SQLOCK_WARNING);
+    assert_int_equal(said(checks, count, "clock", "does not tell its clock"),
+                     SQLOCK_WARNING);
+    assert_int_equal(said(checks, count, "clock", "the clock of host 2"),
+                     SQLOCK_FINE);
+    sqlock_checks_free(checks, count);
+}
+
 static void test_bad_lists_are_refused_in_one_line(void **state)
 {
     static const char *const rests[] = {
@@ -147,6 +179,8 @@ static const struct test tests[] = {
     TEST_ON(test_hosts_that_are_all_away_are_out_of_reach, ON_SERVERS,
             IN_SQLOCK),
     TEST_ON(test_a_refusal_names_its_host, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_doctor_compares_the_clocks_of_all_hosts, ON_SERVERS,
+            IN_SQLOCK),
     TEST_ON(test_bad_lists_are_refused_in_one_line, ON_MYSQL, IN_SQLOCK),
 };
 const struct topic topic_hosts = TOPIC(tests);

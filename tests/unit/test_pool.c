@@ -91,6 +91,24 @@ static void test_the_connection_used_last_is_taken_first(void **state)
     lk_pool_give(&pooled->db.pool, one);
 }
 
+/* Two servers are never used side by side. */
+static void test_F57_a_connection_to_the_server_before_is_closed(void **state)
+{
+    struct pooled *pooled = *state;
+    uint64_t closed = lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED);
+    struct lk_connection *connection;
+
+    (void)lk_epoch_note(&pooled->db.epoch, "another server");
+    connection = take(pooled);
+    assert_true(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED) > closed);
+    lk_pool_give(&pooled->db.pool, connection);
+    closed = lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED);
+    assert_ptr_equal(take(pooled), connection);
+    assert_int_equal(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED),
+                     closed);
+    lk_pool_give(&pooled->db.pool, connection);
+}
+
 static int borrow(struct pooled *pooled, int64_t deadline_ns,
                   struct lk_connection **out, sqlock_error *err)
 {
@@ -366,6 +384,9 @@ static const struct CMUnitTest tests[] = {
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_F57_a_connection_to_the_server_before_is_closed, open_pool,
+        close_pool),
     cmocka_unit_test_setup_teardown(test_urgent_calls_get_a_connection_first,
                                     open_pool, close_pool),
     cmocka_unit_test_setup_teardown(

@@ -239,7 +239,43 @@ static void test_a_password_is_given_once(void **state)
     (void)unsetenv("UNIT_URL_PASSWORD");
 }
 
+static void test_a_url_of_one_of_several_hosts(void **state)
+{
+    static const struct {
+        const char *url;
+        size_t index;
+        const char *host, *port;
+    } rows[] = {
+        {"mysql://u@h1:1,h2,[::1]:3/db", 0, "h1", "1"},
+        {"mysql://u@h1:1,h2,[::1]:3/db", 1, "h2", NULL},
+        {"mysql://u@h1:1,h2,[::1]:3/db", 2, "::1", "3"},
+        {"postgresql:///db?host=h1,h2&port=7", 1, "h2", "7"},
+        {"postgresql://h:1/db?host=h1,h2&port=7,8", 1, "h2", "8"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct lk_url url, one;
+        sqlock_error err = {0};
+        char *host, *port;
+
+        check_row(rows[i].url);
+        assert_lock_ok(lk_url_parse(&url, rows[i].url, &err), &err);
+        assert_true(lk_url_hosts(&url) > rows[i].index);
+        assert_true(lk_url_at_host(&one, &url, rows[i].index, &host, &port));
+        assert_string_equal(one.host, rows[i].host);
+        assert_true(rows[i].port == NULL ? one.port == NULL
+                                         : strcmp(one.port, rows[i].port) == 0);
+        assert_int_equal(lk_url_hosts(&one), 1);
+        free(host);
+        free(port);
+        lk_url_clear(&url);
+    }
+    check_row(NULL);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_url_of_one_of_several_hosts),
     cmocka_unit_test(test_good_urls_are_taken_apart),
     cmocka_unit_test(
         test_bad_urls_are_refused_in_one_line_without_the_password),

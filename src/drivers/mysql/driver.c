@@ -93,7 +93,7 @@ static int driver_open(void *handle, const struct lk_url *url,
         err = &own;
     rc = lk_mysql_client_enter(err);
     return rc < 0 ? rc
-                  : lk_hosts_try(lk_hosts_count(url->host), how->deadline_ns,
+                  : lk_hosts_try(lk_url_entries(url->host), how->deadline_ns,
                                  try_host, &opening, err);
 }
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "drivers/hosts.h"
 
 #define PARAMETERS "socket|tls|ca|cert|key|password_env|defaults_group"
 #define DATABASE_MAX 256 /* bytes of 64 characters */
@@ -72,8 +71,8 @@ static int read_host(struct lk_mysql_target *out, const struct lk_url *url,
 {
     char *port = NULL;
 
-    if (!lk_hosts_entry(&out->entry, url->host, index) ||
-        !lk_hosts_entry(&port, url->port, index))
+    if (!lk_url_entry(&out->entry, url->host, index) ||
+        !lk_url_entry(&port, url->port, index))
         return lk_error_nomem(err);
     out->host = out->entry;
     if (port != NULL)
@@ -85,7 +84,7 @@ static int read_host(struct lk_mysql_target *out, const struct lk_url *url,
 static int read_address(struct lk_mysql_target *out, const struct lk_url *url,
                         size_t index, sqlock_error *err)
 {
-    size_t hosts = lk_hosts_count(url->host);
+    size_t hosts = lk_url_entries(url->host);
     int rc;
 
     out->socket = lk_url_parameter(url, "socket");
@@ -99,7 +98,7 @@ static int read_address(struct lk_mysql_target *out, const struct lk_url *url,
      * hosts, or for options. */
     if (url->host != NULL &&
         (strpbrk(url->host, ";= ") != NULL || !has_no_gap(url->host) ||
-         (url->port != NULL && hosts != lk_hosts_count(url->port))))
+         (url->port != NULL && hosts != lk_url_entries(url->port))))
         return lk_error(err, SQLOCK_EINVAL,
                         "the hosts of the MySQL URL must be names or addresses "
                         "with ',' between: host1:3306,host2:3306");

@@ -51,7 +51,7 @@ struct lk_mysql_target {
 /**
  * Read a URL, the environment variable of its password_env, and ~/.my.cnf.
  *
- * @param index of the host, less than lk_hosts_count() of the URL's
+ * @param index of the host, less than lk_url_entries() of the URL's
  * @param[out] out to be given to lk_mysql_target_clear(), also after a failure
  * @return 0, EINVAL (the message never contains the password) or ENOMEM
  */

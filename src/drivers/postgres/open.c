@@ -175,11 +175,11 @@ static void add_probes(struct attempt *attempt, const struct target *target,
 
 static size_t count_hosts(const struct target *target)
 {
-    size_t hosts = lk_hosts_count(setting(target, "host", "PGHOST"));
+    size_t hosts = lk_url_entries(setting(target, "host", "PGHOST"));
     size_t addresses =
-        lk_hosts_count(setting(target, "hostaddr", "PGHOSTADDR"));
+        lk_url_entries(setting(target, "hostaddr", "PGHOSTADDR"));
     size_t count = hosts > addresses ? hosts : addresses;
-    size_t ports = lk_hosts_count(setting(target, "port", "PGPORT"));
+    size_t ports = lk_url_entries(setting(target, "port", "PGPORT"));
 
     /* libpq gets lists of different lengths as they are, and refuses them. */
     if ((hosts != 1 && hosts != count) ||
@@ -229,12 +229,11 @@ static int fill_attempt(struct attempt *attempt, const struct target *target,
     if (hosts == 1)
         return 0;
 
-    if (!lk_hosts_entry(&attempt->host, setting(target, "host", "PGHOST"),
-                        index) ||
-        !lk_hosts_entry(&attempt->hostaddr,
-                        setting(target, "hostaddr", "PGHOSTADDR"), index) ||
-        !lk_hosts_entry(&attempt->port, setting(target, "port", "PGPORT"),
-                        index))
+    if (!lk_url_entry(&attempt->host, setting(target, "host", "PGHOST"),
+                      index) ||
+        !lk_url_entry(&attempt->hostaddr,
+                      setting(target, "hostaddr", "PGHOSTADDR"), index) ||
+        !lk_url_entry(&attempt->port, setting(target, "port", "PGPORT"), index))
         return SQLOCK_ENOMEM;
     add(attempt, "host", attempt->host);
     add(attempt, "hostaddr", attempt->hostaddr);

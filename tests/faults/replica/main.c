@@ -1,6 +1,7 @@
 /*
- * main.c - one failover of Oracle's MySQL: the source is killed, and its
- * replica, which lacks the last acknowledged commits, is promoted
+ * main.c - one failover of MariaDB, or of Oracle's MySQL: the source is killed,
+ * and its replica, which lacks the last acknowledged commits, is promoted; then
+ * it is made read-only, and the old source goes on
  *
  *     bash tests/faults/replica/with.sh build/tests/replica
  *
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/cluster.h"
 
@@ -34,6 +36,19 @@ static const char *variable(const char *what)
     return cluster_variable("replica", "MYSQL_%s", what);
 }
 
+/* Return a URL that lists the replica before the source. */
+static const char *both(void)
+{
+    static char url[1024];
+    const char *at = strrchr(database_url(mysql), '@') + 1;
+    const char *replica = variable("REPLICA_URL");
+    const char *database = strrchr(replica, '/');
+
+    (void)snprintf(url, sizeof url, "%.*s,%s", (int)(database - replica),
+                   replica, at);
+    return url;
+}
+
 static int open_at(const char *url, sqlock_registry **registry,
                    sqlock_error *err)
 {
@@ -55,14 +70,18 @@ static sqlock_lock *take(sqlock_registry *registry, const char *name)
     return lock;
 }
 
-static void on_replica(const char *statement)
+static void run_at(const char *url, const char *statement)
 {
     struct sql sql;
 
-    assert_lock_ok(sql_open(&sql, mysql, variable("REPLICA_ADMIN_URL")),
-                   &sql.err);
+    assert_lock_ok(sql_open(&sql, mysql, url), &sql.err);
     (void)sql_run(&sql, "%s", statement);
     sql_close(&sql);
+}
+
+static void on_replica(const char *statement)
+{
+    run_at(variable("REPLICA_ADMIN_URL"), statement);
 }
 
 /* Return whether the lock's row on the replica has this token. */
@@ -108,16 +127,29 @@ static void test_F59_no_decision_comes_from_a_replica(void **state)
     assert_null(registry);
 }
 
-static void keep_down(const char *pid_file)
+static void test_F59_a_list_of_hosts_leads_to_the_source(void **state)
 {
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_lock_ok(open_at(both(), &registry, &err), &err);
+    assert_lock_ok(sqlock_release(take(registry, "list"), &err), &err);
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+}
+
+/* Return the path of the file that keeps the source down. */
+static const char *hold_path(void)
+{
+    static char path[512];
+    const char *pid_file = variable("PIDFILE");
     const char *slash = strrchr(pid_file, '/');
-    char path[512];
 
     if (slash == NULL)
         fail_msg("no path: %s", pid_file);
     (void)snprintf(path, sizeof path, "%.*s/hold", (int)(slash - pid_file),
                    pid_file);
-    cluster_keep_down(path);
+    return path;
 }
 
 /* Replication stops, a lock is acquired, and the source is killed: a renewal
@@ -133,7 +165,7 @@ static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
     source.forgotten = take(source.registry, "forgotten");
     source.forgotten_token = sqlock_token(source.forgotten);
     assert_true(server > 1);
-    keep_down(variable("PIDFILE"));
+    cluster_keep_down(hold_path());
     assert_int_equal(kill(server, SIGKILL), 0);
     assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN,
                    sqlock_renew(source.followed, 0, &err), &err);
@@ -152,7 +184,6 @@ static void test_F57_the_promoted_replica_goes_on(void **state)
 
     (void)state;
     on_replica("RESET REPLICA ALL");
-    on_replica("SET GLOBAL super_read_only = OFF");
     on_replica("SET GLOBAL read_only = OFF");
     assert_lock_ok(open_at(variable("REPLICA_URL"), &registry, &err), &err);
 
@@ -186,17 +217,67 @@ static void test_F57_the_old_holder_is_told(void **state)
     assert_true(sqlock_registry_close(source.registry, &err) < 0);
 }
 
+static bool source_answers(void)
+{
+    struct sql sql;
+    int rc = sql_open(&sql, mysql, database_url(mysql));
+
+    sql_close(&sql);
+    return rc == 0;
+}
+
+static uint32_t changes_of(sqlock_registry *registry)
+{
+    char epoch[SQLOCK_EPOCH_SIZE];
+
+    return sqlock_registry_epoch(registry, epoch);
+}
+
+/* The server in use becomes read-only under an open registry, which goes on at
+ * the other host. */
+static void test_F59_a_server_that_is_demoted_is_left(void **state)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_lock *lock = NULL;
+    sqlock_error err = {0};
+    int rc;
+
+    (void)state;
+    assert_lock_ok(open_at(both(), &registry, &err), &err);
+    assert_lock_ok(sqlock_obtain(&lock, registry, "demoted", &err), &err);
+    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &err), &err);
+    assert_lock_ok(sqlock_release(lock, &err), &err);
+
+    on_replica("SET GLOBAL read_only = ON");
+    assert_code(SQLOCK_EREADONLY, sqlock_acquire(lock, 0, NULL, &err), &err);
+    assert_int_equal(unlink(hold_path()), 0);
+    assert_becomes_true(source_answers(), 4 * PATIENCE_MS);
+    rc = sqlock_acquire(lock, 0, NULL, &err);
+    if (rc == SQLOCK_EBUSY) {
+        assert_contains(err.message, "forgotten leases");
+        rc = sqlock_grace_end(registry, "a switchover", &err) < 0
+                 ? err.code
+                 : sqlock_acquire(lock, 0, NULL, &err);
+    }
+    assert_lock_ok(rc, &err);
+    assert_int_equal(changes_of(registry), 1);
+    assert_lock_ok(sqlock_release(lock, &err), &err);
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_F59_no_decision_comes_from_a_replica),
+        cmocka_unit_test(test_F59_a_list_of_hosts_leads_to_the_source),
         cmocka_unit_test(test_F57_the_source_dies_before_its_replica_has_all),
         cmocka_unit_test(test_F57_the_promoted_replica_goes_on),
         cmocka_unit_test(test_F57_the_old_holder_is_told),
+        cmocka_unit_test(test_F59_a_server_that_is_demoted_is_left),
     };
     static const struct cluster_suite suite = {
         .program = {.name = "replica",
-                    .about = "one failover of Oracle's MySQL to its replica"},
+                    .about = "one failover of MySQL or MariaDB to its replica"},
         .group = {.tests = tests,
                   .count = sizeof tests / sizeof *tests,
                   .open = set_up,

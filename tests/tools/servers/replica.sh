@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# replica.sh DIR: run a private Oracle MySQL, and a replica of it, which is
-# read-only, in DIR; see common.sh.
+# replica.sh DIR: run a private Oracle MySQL, or this machine's MariaDB if DIR is
+# called replica-mariadb, and a replica of it, which is read-only, in DIR; see
+# common.sh.
 #
 # It publishes the variables of a single server, for the source, and
 #     SQLOCK_TEST_MYSQL_REPLICA_{URL,ADMIN_URL,PIDFILE}
@@ -12,29 +13,64 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
 dir=$1
-make_cluster
-settings="--gtid-mode=ON --enforce-gtid-consistency=ON --log-bin=b"
-SQLOCK_TEST_MYSQL_SETTINGS="$settings --server-id=1" \
-    start_child mysql.sh "$dir/source"
-SQLOCK_TEST_MYSQL_SETTINGS="$settings --server-id=2" \
-    start_child mysql.sh "$dir/replica"
-port=$(port_of "$(of_child "$dir/source" SQLOCK_TEST_MYSQL_URL)")
 tree=${SQLOCK_TEST_MYSQL_TREE:-$here/../../../build/servers/mysql}
+make_cluster
+case ${dir##*/} in
+*-mariadb)
+    script=mariadb.sh
+    options=SQLOCK_TEST_MARIADB_OPTIONS
+    settings="--log-bin=b"
+    shell=("$(command -v mariadb || command -v mysql)" --no-defaults)
+    ;;
+*)
+    script=mysql.sh
+    options=SQLOCK_TEST_MYSQL_SETTINGS
+    settings="--gtid-mode=ON --enforce-gtid-consistency=ON --log-bin=b"
+    shell=("$tree/mysql")
+    ;;
+esac
 
-ask() { # SQL, to the replica
-    MYSQL_PWD=$SQLOCK_TEST_PASSWORD "$tree/mysql" -E -u root \
-        -S "$(of_child "$dir/replica" SQLOCK_TEST_MYSQL_SOCKET)" -e "$1"
+start() { # NAME ID
+    export "$options=$settings --server-id=$2"
+    start_child "$script" "$dir/$1"
+}
+
+ask() { # NAME SQL
+    MYSQL_PWD=$SQLOCK_TEST_PASSWORD "${shell[@]}" -E -u root \
+        -S "$(of_child "$dir/$1" SQLOCK_TEST_MYSQL_SOCKET)" -e "$2"
+}
+
+# Neither server has anything of the other's until here.
+follow() {
+    local port position
+    port=$(port_of "$(of_child "$dir/source" SQLOCK_TEST_MYSQL_URL)")
+    if [ "$script" = mysql.sh ]; then
+        ask replica "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1',
+            SOURCE_PORT = $port, SOURCE_USER = 'root',
+            SOURCE_PASSWORD = '$SQLOCK_TEST_PASSWORD',
+            SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1,
+            SOURCE_CONNECT_RETRY = 1;
+            START REPLICA; SET PERSIST super_read_only = ON"
+        return
+    fi
+    position=$(ask source 'SELECT @@gtid_binlog_pos AS at' |
+        sed -n 's/.*at: //p')
+    ask replica "RESET MASTER; SET GLOBAL gtid_slave_pos = '$position';
+        CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = $port,
+        MASTER_USER = 'root', MASTER_PASSWORD = '$SQLOCK_TEST_PASSWORD',
+        MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1;
+        START SLAVE; SET GLOBAL read_only = ON"
 }
 
 is_running() {
-    [ "$(ask 'SHOW REPLICA STATUS' | grep -c 'Running: Yes')" = 2 ]
+    local shown
+    shown=$(ask replica 'SHOW REPLICA STATUS')
+    [ "$(grep -cE '(IO|SQL)_Running: Yes' <<<"$shown")" = 2 ]
 }
 
-ask "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1',
-    SOURCE_PORT = $port, SOURCE_USER = 'root',
-    SOURCE_PASSWORD = '$SQLOCK_TEST_PASSWORD', SOURCE_AUTO_POSITION = 1,
-    GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1;
-    START REPLICA; SET PERSIST super_read_only = ON" || fail "no replication"
+start source 1
+start replica 2
+follow || fail "no replication"
 wait_for 60 "${children[0]}" is_running || fail "the replica does not follow"
 
 {

@@ -20,7 +20,7 @@
 #     standby[-N]         postgres[-N] with a synchronous and an asynchronous
 #                         standby; see standby.sh for what it publishes
 #     galera              three nodes of MariaDB; see galera.sh
-#     replica             Oracle's MySQL with a replica; see replica.sh
+#     replica[-mariadb]   Oracle's MySQL, or MariaDB, with a replica; see replica.sh
 #     group               three members of a group of MySQL; see group.sh
 # SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
 # SQLOCK_TEST_TLS=DIR makes servers speak TLS, with the certificates that ca.sh
@@ -39,7 +39,7 @@ servers=()
 for server in ${SQLOCK_TEST_SERVERS-postgres mariadb}; do
     case $server in
     postgres* | pgbouncer* | standby*) url=${SQLOCK_TEST_POSTGRES_URL:-} ;;
-    mariadb* | mysql | galera | replica | group) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
+    mariadb* | mysql | galera | replica* | group) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
     *)
         echo "with.sh: there is no server $server" >&2
         exit 2
@@ -53,6 +53,7 @@ tree_of() { # SERVER
     local trees=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}
     case $1 in
     mariadb-*) echo "$trees/$1" ;;
+    replica-*) ;;
     galera) echo "$trees/mariadb-10" ;;
     *-*) echo "$trees/postgres-${1#*-}" ;;
     esac
