@@ -23,13 +23,16 @@ prints() { # PATTERN COMMAND...: all of its lines, with "|" between
     # shellcheck disable=SC2053 # a pattern
     [[ $said == $pattern ]]
 }
-until_line() { # WORD FILE
+until_true() { # COMMAND...
     local i
     for ((i = 0; i < 600; i++)); do
-        ! grep -q "$1" "$2" || return 0
+        ! "$@" || return 0
         read -rt 0.05 <> <(:)
     done
     return 1
+}
+until_line() { # WORD FILE
+    until_true grep -q "$1" "$2"
 }
 count() { # WHAT
     ask "SELECT $1 FROM account WHERE id = 1"
@@ -135,6 +138,14 @@ guards() {
     [ "$(count balance)" -eq $((before + 2)) ]
 }
 
+tell() { # SOCKET LINE: prints the answer
+    python3 -c 'import socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+link.sendall(sys.argv[2].encode() + b"\n")
+print(link.makefile().readline(), end="")' "$@"
+}
+
 sells() {
     local item=shoe-$$
     "$SQLOCK" --url "$url" stock init && "$SQLOCK" --url "$url" stock set "$item" 5 &&
@@ -145,9 +156,37 @@ sells() {
         ends_with 1 "$bin/stock" "$url" "no $item" 1 "$item/4"
 }
 
+# Eight processes buy from one seller.  It is killed, and the next one at that
+# socket knows the orders.
+sells_for_all() {
+    local item=coat-$$ place=$dir/seller seller said sold first
+    "$SQLOCK" --url "$url" stock set "$item" 1000000 || return 1
+    for _ in 1 2; do
+        rm -f "$place"
+        "$bin/stock_seller" "$url" "$place" 2>"$dir/why" &
+        seller=$!
+        helper "$seller"
+        until_true test -S "$place" || return 1
+        if [ -z "${sold:-}" ]; then
+            said=$(python3 tests/tools/bench/buyers.py "$place" "$item" 8 0.5) ||
+                return 1
+            sold=${said%% *}
+            first=$(tell "$place" "mine $item 3")
+        else
+            [ "$(tell "$place" "mine $item 3")" = "$first" ] || return 1
+            [ "$(tell "$place" "other $item 9000000")" = "-22 $((999997 - sold))" ] ||
+                return 1
+            [ "$(tell "$place" "wrong $item 5x")" = "-9 -1" ] || return 1
+        fi
+        kill -KILL "$seller"
+        wait "$seller" 2>/dev/null
+    done
+    [ "$first" = "0 $((999997 - sold))" ]
+}
+
 usage() {
     local name
-    for name in mutex try many event_loop compare_and_set row_locks stock \
+    for name in mutex try many event_loop compare_and_set row_locks stock stock_seller \
         "guard_$kind"; do
         ends_with 2 "$bin/$name" || return 1
     done
@@ -176,6 +215,7 @@ version BIGINT NOT NULL)"
     check "transfers at once keep the sum" transfers
     check "a guarded job runs alone" guards
     check "stock is sold once for each order" sells
+    check "one process sells for all, and orders outlive it" sells_for_all
     ask "DROP TABLE account"
 done
 exit $status
