@@ -221,6 +221,36 @@ static void test_the_least_rights_are_enough(void **state)
     login_drop(&login, f);
 }
 
+/* A login that may only read the row of the server, which is of another one,
+ * cannot note that.  It waits once, from when it first saw that: not again with
+ * each session, nor with each look. */
+static void test_F57_a_login_that_only_reads_the_row_waits_once(void **state)
+{
+    struct fixture *f = *state;
+    char server[sizeof f->table + 8];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    struct login login;
+
+    (void)snprintf(server, sizeof server, "%s_SERVER", f->table);
+    login_make(&login, f, "sees");
+    login_grant(&login, "SELECT, INSERT, UPDATE", f->table);
+    login_grant(&login, "SELECT", server);
+    (void)sql_run(&f->sql, "UPDATE %s SET EPOCH = 'another', LONGEST_MS = 2500",
+                  server);
+    registry = fixture_registry_at(f, login.url, NULL);
+    lock = lock_obtain(registry, f->name);
+    assert_fails(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err));
+    assert_contains(f->err.message, "forgotten");
+    assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    (void)sql_run(&f->sql, "UPDATE %s SET EPOCH = NULL, LONGEST_MS = 30000",
+                  server);
+    login_drop(&login, f);
+}
+
 /* --- read-only servers (F59) --- */
 
 static int acquire_once(struct fixture *f, sqlock_registry *registry)
@@ -414,6 +444,8 @@ static const struct test tests[] = {
     TEST_ON(test_no_privilege_to_read_is_no_access, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
     TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),
+    TEST_ON(test_F57_a_login_that_only_reads_the_row_waits_once,
+            ON_POSTGRES | ON_MYSQL, IN_SQLOCK),
     TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),
     TEST_STOPPING_IN(test_F59_a_read_only_server_is_refused, ON_MYSQL,
                      IN_SQLOCK),

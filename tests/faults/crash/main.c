@@ -1,11 +1,13 @@
 /*
  * main.c - a MariaDB server that forgets its last commits when it is killed
  * grants nothing until the leases among them are over; without the table
- * INT_LOCK_SERVER it does, and two hold a lock
+ * INT_LOCK_SERVER it does, and two hold a lock; one that waits for its disk
+ * grants at once
  *
  *     bash tests/faults/crash/with.sh build/tests/crash
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "support/cluster.h"
@@ -16,6 +18,7 @@
 
 static const struct database *const mysql = &databases[1];
 static const char with_table[] = "gr_", without_table[] = "ng_";
+static const char durable_table[] = "du_";
 static struct sql admin;
 
 struct user {
@@ -145,6 +148,40 @@ static void crash(void)
     end(&forgotten);
 }
 
+/* Let the server wait for its disk or not, from now on and when it is started
+ * again. */
+static void set_durable(bool is_durable)
+{
+    static const char set[] = "SET GLOBAL innodb_flush_log_at_trx_commit =";
+    FILE *init = fopen(cluster_variable("crash", "CRASH_INIT"), "w");
+
+    assert_non_null(init);
+    assert_true(fprintf(init, "%s %d;\n", set, is_durable) > 0);
+    assert_int_equal(fclose(init), 0);
+    (void)sql_run(&admin, "%s %d", set, is_durable);
+}
+
+static void test_F61_a_server_that_forgets_nothing_grants_at_once(void **state)
+{
+    struct user before, after;
+    sqlock_error err = {0};
+
+    (void)state;
+    set_durable(true);
+    cluster_create_table(database_url(mysql), durable_table);
+    begin(&before, durable_table);
+    assert_lock_ok(sqlock_acquire(before.lock, 0, NULL, &err), &err);
+    assert_becomes_true(has_run_for_a_while(), PATIENCE_MS);
+    server_restart(&admin, admin_url(), SIGKILL);
+    begin(&after, durable_table);
+    assert_code(SQLOCK_EBUSY, sqlock_acquire(after.lock, 0, NULL, &err), &err);
+    assert_lock_ok(sqlock_release(before.lock, &err), &err);
+    assert_lock_ok(sqlock_acquire(after.lock, 0, NULL, &err), &err);
+    end(&after);
+    end(&before);
+    set_durable(false);
+}
+
 static void test_F61_a_server_that_forgets_leases_grants_none(void **state)
 {
     const char *text = getenv("SQLOCK_TEST_ROUNDS");
@@ -161,6 +198,7 @@ static void test_F61_a_server_that_forgets_leases_grants_none(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_F61_a_server_that_forgets_nothing_grants_at_once),
         cmocka_unit_test(test_F61_a_server_that_forgets_leases_grants_none),
     };
     static const struct cluster_suite suite = {
