@@ -18,8 +18,8 @@ taken() { # WHAT OPTION...: the id is left in $lease
 
 by_id() { # LAYOUT
     local token client
-    taken "$1: acquire" --ttl 20 script
-    like "$1: the id is one word" "$lease" "????????-*:*[0-9]:20000:*"
+    taken "$1: acquire" --ttl 20.125 script
+    like "$1: the id is one word" "$lease" "????????-*:*[0-9]:20125:*"
     is "$1: and one line" "$(wc -l <<<"$lease")" 1
     run show script --json
     is "$1: the lock is held when the command has ended" \
@@ -32,12 +32,12 @@ by_id() { # LAYOUT
     run renew "$lease" --ttl 40 --json
     token=$(json remaining_ms <<<"$out")
     is "$1: renew: exit status" "$status" 0
-    [ "$token" -gt 20000 ] && [ "$token" -le 40000 ]
+    [ "$token" -gt 20125 ] && [ "$token" -le 40000 ]
     is "$1: renew --ttl: the time left" "$?" 0
     run renew "$lease"
     is "$1: renew prints nothing" "$status/$out/$err" "0//"
     token=$(sq show script --json | json remaining_ms)
-    [ "$token" -le 20000 ]
+    [ "$token" -le 20125 ]
     is "$1: without --ttl it is that of the id" "$?" 0
     run release "$lease"
     is "$1: release" "$status/$out/$err" "0//"

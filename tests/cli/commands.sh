@@ -163,6 +163,10 @@ reap_command() { # LAYOUT
     hold survivor --ttl 20
     run reap --older-than 1d --json
     is "$1: reap leaves what is young" "$(json removed <<<"$out")" 0
+    run reap --older-than 3650d
+    is "the longest time is one" "$status" 0
+    run reap --older-than 3651d
+    is "a longer one is none" "$status" 64
     run reap --older-than 0
     like "$1: reap prints a number" "$out" "[0-9]*"
     run show survivor

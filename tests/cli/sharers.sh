@@ -86,7 +86,7 @@ waiting() {
 
 # A share is broken, then the other one at once, then all.
 broken() {
-    local one two three
+    local one two three last
     one=$(take --slots 3 broken)
     two=$(take --slots 3 broken)
     three=$(take --slots 3 broken)
@@ -107,6 +107,13 @@ broken() {
     is "it is lost, too" "$status" 76
     one=$(take --slots 3 broken)
     is "its permit is given" "$?" 0
+    last=$(sq show broken --json | json token)
+    run release "$one"
+    run break broken --token "$last" --reason "it hangs"
+    is "the token of one who has left is nobody's" "$status" 1
+    run renew "$two"
+    is "so no share is broken by it" "$status" 0
+    one=$(take --slots 3 broken)
     run break broken --token 1 --reason "it hangs"
     is "no share has the token" "$status" 1
     has "it is said what to do" "$err" "name one by its token"

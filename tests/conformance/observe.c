@@ -236,6 +236,7 @@ static void test_nothing_is_sent_while_nothing_changes(void **state)
     sqlock_registry *registry = observer(f, 1);
     sqlock_lock *lock = leader(f);
     sqlock_info *seen = NULL;
+    int64_t late_ns;
     uint64_t before;
 
     publish(f, lock, "steady");
@@ -243,8 +244,11 @@ static void test_nothing_is_sent_while_nothing_changes(void **state)
     assert_fails(SQLOCK_ETIMEDOUT,
                  sqlock_observe(registry, f->name, 10, 0, &seen, &f->err));
     before = sent(f, registry);
+    late_ns = check_deadline_ns(PATIENCE_MS / 2);
     assert_fails(SQLOCK_ETIMEDOUT,
                  sqlock_observe(registry, f->name, 1500, 0, &seen, &f->err));
+    /* and not when it looks again by itself, half a minute later */
+    assert_true(sqlock_monotonic_ns() < late_ns);
     /* at once, if the bell was opened only now, and when the time is over */
     if (is_told(f))
         assert_true(sent(f, registry) <= before + 3);

@@ -142,6 +142,12 @@ static void test_moved_onto()
     check(one.remaining() > 120s, "and is renewed");
     one.release();
     check(is_free(other, "onto/2"), "and released");
+
+    auto mutex = registry.mutex("onto/3", long_lease());
+    auto of_mutex = mutex.acquire(0s);
+    of_mutex = registry.acquire("onto/4", 0s, long_lease());
+    check(!mutex.held() && is_free(other, "onto/3"),
+          "and so is one whose mutex lives on");
 }
 
 /* --------------------------------------------------------- in callbacks -- */

@@ -269,3 +269,22 @@ def test_a_greenlet_waits_without_stopping_the_loop(url, name, runtime):
             program.says("held released taken told")
         program.says("closed")
         assert program.ends() == (0, "")
+
+
+def test_a_wait_in_a_loop_is_for_others_than_its_readers(registry, name):
+    async def main():
+        reader = await registry.aacquire(name, shared=True)
+        registry.acquire(name, 60, shared=True).release()
+        await reader.arelease()
+
+    asyncio.run(main())
+
+
+def test_a_wait_in_a_loop_may_be_for_what_another_thread_releases(registry, name):
+    async def main():
+        lease = await registry.aacquire(name)
+        lease.detach()
+        threading.Timer(0.2, lease.release).start()
+        registry.acquire(name, 60).release()
+
+    asyncio.run(main())

@@ -198,6 +198,37 @@ def test_a_lease_that_is_not_renewed_expires(registry, name):
         pass
 
 
+def test_a_maximum_hold_time_ends_renewals(registry, name):
+    with pytest.raises(sqlock.LockLost):
+        with registry.lock(name, ttl=1, max_hold=1) as lease:
+            assert lease.lost.wait(60)
+
+
+def test_who_listens_to_what_is_lost_already_is_told(registry, name):
+    lease = registry.acquire(name, ttl=1, auto_renew=False)
+    assert lease.lost.wait(60)
+    told = []
+    lease._listen(lambda: told.append("told"))
+    assert told == ["told"]
+    with pytest.raises(sqlock.LockLost):
+        lease.release()
+
+
+# The file is away for a time.  A patient wait outlasts that, and gets the lock.
+@pytest.mark.databases("sqlite")
+def test_a_wait_that_fails_fast_ends_with_the_first_error(url, name, tmp_path):
+    file, away = tmp_path / "locks.db", tmp_path / "away.db"
+    sqlock.create_schema(f"sqlite:{file}")
+    with sqlock.open(f"sqlite:{file}") as registry:
+        registry.acquire(name).release()
+        file.rename(away)
+        back = threading.Timer(15, away.rename, [file])
+        back.start()
+        with pytest.raises(sqlock.Error):
+            registry.acquire(name, fail_fast=True)
+        back.cancel()
+
+
 def test_a_loss_does_not_hide_what_the_block_raised(registry, other, name):
     with pytest.raises(ZeroDivisionError):
         with registry.lock(name, ttl=2) as lease:
@@ -410,6 +441,7 @@ def test_the_loss_of_one_of_many_raises(registry, other, name):
             assert leases.remaining == 0
             with pytest.raises(sqlock.LockLost):
                 leases.check()
+    leases.release()  # nothing is left of them
     with other.lock_many(names, wait=60):
         pass
 
