@@ -53,15 +53,15 @@ static int parse(struct named_lease *out, const char *id)
 
     memset(out, 0, sizeof *out);
     if (length == 0 || length >= SQLOCK_KEY_SIZE || id[length] == '\0' ||
-        read_number(&at, &out->lease.token) < 0 ||
+        read_number(&at, &out->lease.answered.token) < 0 ||
         read_number(&at, &ttl_ms) < 0 || ttl_ms < LK_TTL_MIN_MS ||
         ttl_ms > longest_ms || *at == '\0' || strlen(at) >= SQLOCK_KEY_SIZE)
         return SQLOCK_EINVAL;
     memcpy(out->lease.client_id, id, length);
-    out->lease.ttl_ms = (uint32_t)ttl_ms;
+    out->lease.asked.ttl_ms = (uint32_t)ttl_ms;
     (void)snprintf(out->key, sizeof out->key, "%s", at);
     out->lease.key = out->key;
-    out->lease.asked_ns = sqlock_monotonic_ns();
+    out->lease.asked.at_ns = sqlock_monotonic_ns();
     return 0;
 }
 
@@ -120,7 +120,7 @@ static int read_row(struct lk_store *store, struct lk_lease *lease,
 {
     int rc = lk_row_read_as(store, lease, lk_store_deadline(store), row, err);
 
-    lease->weight = row->weight;
+    lease->asked.weight = row->weight;
     return rc;
 }
 
@@ -157,19 +157,19 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     rc = find(&named, &store, registry, id, err);
     if (rc == 0)
         rc = lk_ttl_check(&store->options, &wanted_ms, ttl_ms,
-                          named.lease.ttl_ms, err);
+                          named.lease.asked.ttl_ms, err);
     if (rc == 0)
         rc = read_own_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
-    named.lease.ttl_ms = wanted_ms;
+    named.lease.asked.ttl_ms = wanted_ms;
     lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
     rc = lk_batch_renew(store, &batch, err);
     if (rc == 0)
         rc = lk_renewal_error(item.rc, err);
     if (rc < 0)
         return rc;
-    left_ns = item.lease.deadline_boot_ns - lk_boottime_ns();
+    left_ns = item.lease.believed.until_boot_ns - lk_boottime_ns();
     if (left_ns <= 0)
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the renewal took longer than the lease");
@@ -194,8 +194,9 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
         rc = read_own_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
-    named.lease.deadline_boot_ns = lk_after_us(asked_ns, row.remaining_us);
-    named.lease.has_text = row.has_text;
+    named.lease.believed.until_boot_ns =
+        lk_after_us(asked_ns, row.remaining_us);
+    named.lease.believed.has_text = row.has_text;
     lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);
     return rc < 0 ? rc : lk_release_error(item.rc, err);
@@ -275,7 +276,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
         rc = read_row(store, &named.lease, &row, err);
     if (rc < 0)
         return rc;
-    if (named.lease.weight > 0)
+    if (named.lease.asked.weight > 0)
         return lk_error(
             err, SQLOCK_ENOTSUP,
             "the lock is shared: only a lease that has it alone can "
@@ -286,7 +287,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
                         "this driver has no guard for other programs");
     lk_store_arguments(store, named.key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, named.lease.client_id);
-    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, named.lease.token);
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, named.lease.answered.token);
     stream = lk_writer_open(&writer);
     if (stream == NULL)
         return lk_error_nomem(err);

@@ -61,8 +61,8 @@ static void add_shown(struct lk_lease_arguments *out,
 {
     lk_ticket_holder(store, out->shown, sizeof out->shown, store->identity);
     lk_argument_text(&out->values, SQLOCK_P_SHOWN, out->shown);
-    lk_argument_integer(&out->values, SQLOCK_P_WEIGHT, lease->weight);
-    lk_argument_integer(&out->values, SQLOCK_P_PERMITS, lease->permits);
+    lk_argument_integer(&out->values, SQLOCK_P_WEIGHT, lease->asked.weight);
+    lk_argument_integer(&out->values, SQLOCK_P_PERMITS, lease->asked.permits);
 }
 
 void lk_arguments_of_one(struct lk_lease_arguments *out,
@@ -74,19 +74,19 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
     lk_store_arguments(store, lease->key, &out->values);
     lk_argument_text(&out->values, SQLOCK_P_CLIENT, lease->client_id);
     lk_argument_integer(&out->values, SQLOCK_P_TTL,
-                        (int64_t)lease->ttl_ms * 1000);
+                        (int64_t)lease->asked.ttl_ms * 1000);
     if (is_grant(kind))
         add_holder(out, store, lease);
     if (kind == SQLOCK_SQL_ENQUEUE || kind == SQLOCK_SQL_SHARE ||
         kind == SQLOCK_SQL_DOWNGRADE || kind == SQLOCK_SQL_RELEASE_TO_PEERS)
         add_shown(out, store, lease);
-    if (lease->may_wait)
+    if (lease->asked.may_wait)
         lk_argument_integer(&out->values, SQLOCK_P_WAITS, 1);
     if (kind == SQLOCK_SQL_RELEASE_TO_PEERS)
-        lk_argument_text(&out->values, SQLOCK_P_TICKET, lease->ticket);
+        lk_argument_text(&out->values, SQLOCK_P_TICKET, lease->asked.ticket);
     if (kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_ENQUEUE)
-        lk_argument_text(&out->values, SQLOCK_P_QUEUE, lease->queue);
-    if (lease->takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
+        lk_argument_text(&out->values, SQLOCK_P_QUEUE, lease->asked.queue);
+    if (lease->asked.takes_bell || kind == SQLOCK_SQL_RELEASE_WITH_BELL) {
         (void)memcpy(out->bell, BELL_PREFIX, sizeof BELL_PREFIX);
         lk_bell_name_of(lease->client_id, out->bell + strlen(BELL_PREFIX));
         lk_argument_text(&out->values, SQLOCK_P_BELL, out->bell);
@@ -105,7 +105,7 @@ static void write_lease(FILE *out, const struct lk_store *store,
     lk_json_text(out, lease->key);
     (void)fputs_unlocked(",\"c\":", out);
     lk_json_text(out, lease->client_id);
-    (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
+    (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->asked.ttl_ms * 1000);
     if (kind == SQLOCK_SQL_CLAIM_MANY ||
         kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY) {
         char holder[LK_HOLDER_SIZE];

@@ -258,7 +258,7 @@ static void take_part(const struct parts *parts, const struct lk_batch *batch,
 static bool is_answered(const struct lk_batch *part)
 {
     for (size_t i = 0; i < part->count; i++)
-        if (part->items[i].lease.fate != LK_CLAIM_ANSWERED)
+        if (part->items[i].lease.believed.fate != LK_CLAIM_ANSWERED)
             return false;
     return true;
 }
@@ -294,8 +294,9 @@ static void note_ends(struct parts *parts, const struct lk_batch *part)
 {
     for (size_t i = 0; part->is_all_or_none && i < part->count; i++)
         if (part->items[i].rc == 0)
-            parts->first_end_ns = lk_sooner(
-                parts->first_end_ns, part->items[i].lease.deadline_boot_ns);
+            parts->first_end_ns =
+                lk_sooner(parts->first_end_ns,
+                          part->items[i].lease.believed.until_boot_ns);
 }
 
 static int out_of_time(const struct lk_batch *batch, sqlock_error *err)
@@ -377,7 +378,8 @@ void lk_batch_note_times(struct lk_batch *batch, const struct lk_run *run)
     if (!run->was_uncertain || !run->is_write)
         return;
     for (size_t i = 0; i < batch->count; i++)
-        lk_lease_cap(&batch->items[i].lease, batch->items[i].lease.ttl_ms);
+        lk_lease_cap(&batch->items[i].lease,
+                     batch->items[i].lease.asked.ttl_ms);
 }
 
 static bool is_claim(sqlock_statement_kind kind)
@@ -404,8 +406,8 @@ static int lengthen(struct lk_store *store, const struct lk_batch *batch,
     int64_t longest_ms = 0;
 
     for (size_t i = 0; i < batch->count; i++)
-        if (batch->items[i].lease.ttl_ms > longest_ms)
-            longest_ms = batch->items[i].lease.ttl_ms;
+        if (batch->items[i].lease.asked.ttl_ms > longest_ms)
+            longest_ms = batch->items[i].lease.asked.ttl_ms;
     return lk_longest_raise(store, longest_ms, batch->deadline_ns,
                             batch->is_reserved, err);
 }
@@ -418,7 +420,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     int rc;
 
     if (store->statements[kind].text == NULL)
-        return batch->items[0].lease.weight > 0
+        return batch->items[0].lease.asked.weight > 0
                    ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");

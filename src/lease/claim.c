@@ -20,14 +20,15 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
     if (batch->count > 1)
         return SQLOCK_SQL_CLAIM_MANY;
-    if (batch->items[0].lease.weight > 0)
+    if (batch->items[0].lease.asked.weight > 0)
         return SQLOCK_SQL_SHARE;
-    if (batch->items[0].lease.may_wait)
+    if (batch->items[0].lease.asked.may_wait)
         return SQLOCK_SQL_ENQUEUE;
-    if (batch->items[0].lease.is_reserved)
+    if (batch->items[0].lease.answered.is_reserved)
         return SQLOCK_SQL_CLAIM_RESERVED;
-    return batch->items[0].lease.is_unqueued ? SQLOCK_SQL_CLAIM_UNQUEUED
-                                             : SQLOCK_SQL_CLAIM;
+    return batch->items[0].lease.believed.is_unqueued
+               ? SQLOCK_SQL_CLAIM_UNQUEUED
+               : SQLOCK_SQL_CLAIM;
 }
 
 /* Send the claim: first by the shorter statement, where that may do. */
@@ -39,7 +40,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
                  ? lk_together_run(store, kind, batch, run, result, err)
                  : lk_batch_run(store, kind, batch, run, result, err);
 
-    batch->items[0].lease.is_unqueued = false; /* it is not known any more */
+    batch->items[0].lease.believed.is_unqueued =
+        false; /* it is not known any more */
     if (rc != 0 || kind != SQLOCK_SQL_CLAIM_UNQUEUED || result->rows > 0)
         return rc;
     lk_batch_go_on(batch, run);
@@ -51,7 +53,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
 static void leave_session(struct lk_batch *batch)
 {
     batch->session = NULL;
-    batch->items[0].lease.takes_bell = false;
+    batch->items[0].lease.asked.takes_bell = false;
 }
 
 /* Send the claim, elsewhere if the server has ended the waiter's session
@@ -108,9 +110,9 @@ static void grant(const struct lk_store *store, struct lk_item *item,
                   int64_t token, int64_t sent_boot_ns)
 {
     item->rc = 0;
-    item->lease.token = token;
-    item->lease.deadline_boot_ns =
-        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
+    item->lease.answered.token = token;
+    item->lease.believed.until_boot_ns =
+        lk_believe_until(store, sent_boot_ns, item->lease.asked.ttl_ms);
 }
 
 static bool says_so(const sqlock_result *result, size_t column)
@@ -127,9 +129,9 @@ enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS, SHARERS = COLUMNS };
  * ECONFLICT. */
 static int refusal(const struct lk_lease *lease, const struct lk_row *row)
 {
-    if (lease->weight == 0)
+    if (lease->asked.weight == 0)
         return SQLOCK_EBUSY;
-    if (row->permits != LK_NO_LIMIT && lease->weight > row->permits)
+    if (row->permits != LK_NO_LIMIT && lease->asked.weight > row->permits)
         return SQLOCK_ECONFLICT;
     return row->is_shared && row->sharers >= LK_SHARERS_MAX ? SQLOCK_ECONFLICT
                                                             : SQLOCK_EBUSY;
@@ -190,10 +192,12 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
         struct lk_lease claimed = item->lease;
         enum lk_verdict verdict;
 
-        claimed.token = 0; /* of a lease that is kept: it may have a new one */
+        claimed.answered.token =
+            0; /* of a lease that is kept: it may have a new one */
         verdict = lk_row_judge(store, &item->row, &claimed, LK_NEVER, false);
         if (verdict == LK_VERDICT_HELD)
-            grant(store, item, lk_row_token(&item->row, item->lease.ttl_ms),
+            grant(store, item,
+                  lk_row_token(&item->row, item->lease.asked.ttl_ms),
                   sent_boot_ns);
         else if (verdict == LK_VERDICT_OVER)
             item->rc = SQLOCK_ETIMEDOUT;
@@ -219,15 +223,15 @@ static void note_permits(struct lk_store *store, struct lk_batch *batch,
     struct lk_lease *lease = &batch->items[0].lease;
 
     if (result->columns > SHARERS) {
-        lease->permits =
+        lease->asked.permits =
             lk_sharers_permits(lk_cell_text(&result->cells[SHARERS]));
         return;
     }
-    if (lease->permits == LK_NO_LIMIT)
-        lease->permits = LK_PERMITS_MAX;
+    if (lease->asked.permits == LK_NO_LIMIT)
+        lease->asked.permits = LK_PERMITS_MAX;
     batch->deadline_ns = lk_store_deadline(store);
     if (lk_rows_read(store, batch, NULL) == 0 && batch->items[0].row.is_taken)
-        lease->permits = batch->items[0].row.permits;
+        lease->asked.permits = batch->items[0].row.permits;
 }
 
 /* Read the answer to a claim of one lock: record the grant, or the ticket that
@@ -241,7 +245,7 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
                       result->cells[0].type == SQLOCK_INT64 &&
                       result->cells[0].integer != 0;
 
-    if (!is_granted && (lease->may_wait || lease->weight > 0) &&
+    if (!is_granted && (lease->asked.may_wait || lease->asked.weight > 0) &&
         result->rows <= 1)
         return take_place(store, batch, result, err);
     if (result->rows == 0)
@@ -254,9 +258,9 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
     if (!is_granted) /* MariaDB, with a trigger on a table with long texts */
         return unread_grant(read_grants(store, batch, err), err);
     grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
-    lease->is_contended = says_so(result, 1);
-    lease->is_new_row = says_so(result, 2);
-    if (lease->weight > 0)
+    lease->answered.is_contended = says_so(result, 1);
+    lease->answered.is_new_row = says_so(result, 2);
+    if (lease->asked.weight > 0)
         note_permits(store, batch, result);
     return 0;
 }
@@ -290,14 +294,15 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
 static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {
-    bool was_uncertain = lease->fate == LK_CLAIM_IN_DOUBT || got_no_answer;
+    bool was_uncertain =
+        lease->believed.fate == LK_CLAIM_IN_DOUBT || got_no_answer;
     bool is_answered =
         rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ECONFLICT;
 
-    lease->fate = !was_uncertain           ? LK_CLAIM_ANSWERED
-                  : rc == 0 || is_answered ? LK_CLAIM_LATE
-                                           : LK_CLAIM_IN_DOUBT;
-    if (was_uncertain && is_answered && !lease->has_ticket)
+    lease->believed.fate = !was_uncertain           ? LK_CLAIM_ANSWERED
+                           : rc == 0 || is_answered ? LK_CLAIM_LATE
+                                                    : LK_CLAIM_IN_DOUBT;
+    if (was_uncertain && is_answered && !lease->asked.has_ticket)
         lk_resolver_add_claim(store, lease, lk_boottime_ns());
 }
 
@@ -312,13 +317,14 @@ static void begin(struct lk_store *store, struct lk_batch *batch)
 
         /* until the answer grants it */
         batch->items[i].rc = SQLOCK_EBUSY;
-        lease->has_ticket = lease->has_ticket || lease->may_wait;
-        if (lease->fate == LK_CLAIM_IN_DOUBT)
+        lease->asked.has_ticket =
+            lease->asked.has_ticket || lease->asked.may_wait;
+        if (lease->believed.fate == LK_CLAIM_IN_DOUBT)
             continue;
         if (lease->client_id[0] == '\0')
             lk_store_client_id(store, lease->owner, lease->client_id);
-        if (lease->fate == LK_CLAIM_ANSWERED)
-            lease->cap_ms = 0;
+        if (lease->believed.fate == LK_CLAIM_ANSWERED)
+            lease->believed.cap_ms = 0;
     }
 }
 
@@ -326,7 +332,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
     struct lk_run run = {
-        .asked_ns = batch->items[0].lease.asked_ns,
+        .asked_ns = batch->items[0].lease.asked.at_ns,
     };
     sqlock_result result = {0};
     bool got_no_answer;
@@ -358,10 +364,10 @@ int lk_claim_error(const struct lk_item *item, sqlock_error *err)
 
     if (item->rc != SQLOCK_ECONFLICT)
         return item->rc;
-    if (row->permits != LK_NO_LIMIT && item->lease.weight > row->permits)
+    if (row->permits != LK_NO_LIMIT && item->lease.asked.weight > row->permits)
         return lk_error(err, SQLOCK_ECONFLICT,
                         "the lock has %u permits, and %u cannot be had of them",
-                        row->permits, item->lease.weight);
+                        row->permits, item->lease.asked.weight);
     return lk_error(err, SQLOCK_ECONFLICT,
                     "%u share the lock already, and more cannot",
                     LK_SHARERS_MAX);

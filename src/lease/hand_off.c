@@ -18,8 +18,9 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
 
     if (lk_lease_read(store, to, &row, NULL) < 0)
         return SQLOCK_EUNCERTAIN;
-    to->token = lk_row_token(&row, to->ttl_ms);
-    to->deadline_boot_ns = lk_believe_until(store, first_sent_ns, to->ttl_ms);
+    to->answered.token = lk_row_token(&row, to->asked.ttl_ms);
+    to->believed.until_boot_ns =
+        lk_believe_until(store, first_sent_ns, to->asked.ttl_ms);
     return 0;
 }
 
@@ -55,15 +56,15 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     int rc;
 
     if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL ||
-        lk_lease_may_be_shared(from) || to->weight > 0)
+        lk_lease_may_be_shared(from) || to->asked.weight > 0)
         return SQLOCK_EBUSY;
     rc = send(store, from, to, &run, &result);
     if (run.was_uncertain)
-        lk_lease_cap(to, to->ttl_ms);
+        lk_lease_cap(to, to->asked.ttl_ms);
     if (rc == 0 && result.rows > 0) {
-        to->token = result.cells[0].integer;
-        to->deadline_boot_ns =
-            lk_believe_until(store, run.sent_boot_ns, to->ttl_ms);
+        to->answered.token = result.cells[0].integer;
+        to->believed.until_boot_ns =
+            lk_believe_until(store, run.sent_boot_ns, to->asked.ttl_ms);
     } else if (run.was_uncertain) {
         rc = judge_repeated(store, to, first_sent_ns);
     } else if (rc != SQLOCK_EUNREACHABLE) {
@@ -72,13 +73,13 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
         lk_resolver_add_claim(store, to, lk_boottime_ns());
-    if (rc == 0 && from->fate != LK_CLAIM_ANSWERED)
+    if (rc == 0 && from->believed.fate != LK_CLAIM_ANSWERED)
         lk_resolver_add_claim(store, from, first_sent_ns);
     if (rc == 0)
-        to->place = from->place;
-    if (rc == 0 && from->has_text)
+        to->answered.place = from->answered.place;
+    if (rc == 0 && from->believed.has_text)
         lk_leader_tell(store, from->key);
-    if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
+    if (rc == 0 && to->believed.until_boot_ns <= lk_boottime_ns()) {
         give_back(store, to);
         rc = SQLOCK_ETIMEDOUT;
     }

@@ -25,33 +25,35 @@ int64_t lk_believe_row_until(const struct lk_store *store,
 
 int64_t lk_lease_until_ns(const struct lk_lease *lease)
 {
-    return sqlock_monotonic_ns() + lease->deadline_boot_ns - lk_boottime_ns();
+    return sqlock_monotonic_ns() + lease->believed.until_boot_ns -
+           lk_boottime_ns();
 }
 
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
 {
-    if (lease->cap_ms == 0 || ttl_ms < lease->cap_ms)
-        lease->cap_ms = ttl_ms;
-    if (lease->ttl_ms > lease->cap_ms)
-        lease->ttl_ms = lease->cap_ms;
+    if (lease->believed.cap_ms == 0 || ttl_ms < lease->believed.cap_ms)
+        lease->believed.cap_ms = ttl_ms;
+    if (lease->asked.ttl_ms > lease->believed.cap_ms)
+        lease->asked.ttl_ms = lease->believed.cap_ms;
 }
 
 void lk_lease_believe_less(const struct lk_store *store, struct lk_lease *lease,
                            int64_t since_boot_ns)
 {
-    lk_lease_cap(lease, lease->ttl_ms);
-    lease->deadline_boot_ns =
-        lk_sooner(lease->deadline_boot_ns,
-                  lk_believe_until(store, since_boot_ns, lease->ttl_ms));
+    lk_lease_cap(lease, lease->asked.ttl_ms);
+    lease->believed.until_boot_ns =
+        lk_sooner(lease->believed.until_boot_ns,
+                  lk_believe_until(store, since_boot_ns, lease->asked.ttl_ms));
 }
 
 bool lk_lease_may_be_shared(const struct lk_lease *lease)
 {
-    return lease->weight > 0 || lease->may_be_share;
+    return lease->asked.weight > 0 || lease->believed.may_be_share;
 }
 
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms)
 {
-    return lease->cap_ms != 0 && ttl_ms > lease->cap_ms ? lease->cap_ms
-                                                        : ttl_ms;
+    return lease->believed.cap_ms != 0 && ttl_ms > lease->believed.cap_ms
+               ? lease->believed.cap_ms
+               : ttl_ms;
 }

@@ -23,53 +23,62 @@ enum lk_claim_fate {
     LK_CLAIM_IN_DOUBT /* no copy was answered: the next claim repeats it */
 };
 
-/* A lease: the arguments of its claim, and what was granted.  It does not own
- * its strings. */
+/* A lease: what is asked of the row, what it has answered, and what is believed
+ * since.  It does not own its strings. */
 struct lk_lease {
     const char *key;
     const char *name; /* truncated to fit the column; may be NULL */
     uint64_t owner;   /* to be told by its CLIENT_ID */
-    uint32_t ttl_ms;
-    /* shortest TTL of the unanswered statements about the lease, which may
-     * still arrive and shorten the row: no longer TTL is requested or relied
-     * on; 0: none */
-    uint32_t cap_ms;
-    enum lk_claim_fate fate; /* in and out: of a claim with this CLIENT_ID */
-    bool may_wait; /* a claim that is refused leaves a ticket in the row */
-    /* the CLIENT_ID is that of a ticket, and goes on to wait when it is
-     * refused */
-    bool has_ticket;
-    /* what it takes of a lock that others share, 1 for a reader; 0: it is
-     * exclusive */
-    uint32_t weight;
-    uint32_t permits; /* of such a lock; LK_NO_LIMIT (sharer.h) */
-    /* it is exclusive, unless a downgrade that was not answered has made a
-     * share of it */
-    bool may_be_share;
-    /* until when it may be carried out, CLOCK_BOOTTIME */
-    int64_t late_share_ns;
-    const char *queue; /* tickets for a row that the claim inserts; or NULL */
-    bool takes_bell;   /* for its session, which is the claim's own */
-    /* a release leaves the row free for Spring services, even if others wait,
-     * and a ticket before theirs */
-    bool is_for_peers;
-    const char *ticket; /* of such a release: the CLIENT_ID of its ticket */
-    /* the row was there and had no tickets when it was seen last: the shorter
-     * statements are tried first */
-    bool is_unqueued;
-    bool is_reserved;  /* the row was reserved for the ticket of the claim */
-    bool has_text;     /* published: who observes is told of its release */
-    bool is_contended; /* granted, and other processes wait */
-    bool is_new_row;   /* the claim inserted the row */
-    /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
-     * (lk_run.asked_ns) */
-    int64_t asked_ns;
-    /* when its acquisition began to wait, CLOCK_MONOTONIC; 0: unknown */
-    int64_t began_ns;
-    struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
-    int64_t token;
-    int64_t deadline_boot_ns; /* until when the holder may rely on it */
+    /* of the next statement; set before it is sent */
+    struct {
+        uint32_t ttl_ms;
+        bool may_wait; /* a claim that is refused leaves a ticket in the row */
+        /* the CLIENT_ID is that of a ticket, and goes on to wait when it is
+         * refused */
+        bool has_ticket;
+        bool takes_bell; /* for its session, which is the claim's own */
+        /* a release leaves the row free for Spring services, even if others
+         * wait, and a ticket before theirs */
+        bool is_for_peers;
+        const char *ticket; /* of such a release: its ticket's CLIENT_ID */
+        const char *queue;  /* for a row that the claim inserts; or NULL */
+        /* what it takes of a lock that others share, 1 for a reader; 0: it is
+         * exclusive */
+        uint32_t weight;
+        uint32_t permits; /* of such a lock; LK_NO_LIMIT (sharer.h) */
+        /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
+         * (lk_run.asked_ns) */
+        int64_t at_ns;
+        /* when its acquisition began to wait, CLOCK_MONOTONIC; 0: unknown */
+        int64_t began_ns;
+    } asked;
+    /* by the last claim; valid once that was answered */
+    struct {
+        bool is_reserved;  /* the row was reserved for the claim's ticket */
+        bool is_contended; /* granted, and other processes wait */
+        bool is_new_row;   /* the claim inserted the row */
+        int64_t token;
+        struct lk_place place;
+    } answered;
+    /* valid from one statement to the next, whether or not it was answered */
+    struct {
+        enum lk_claim_fate fate; /* of a claim with this CLIENT_ID */
+        /* shortest TTL of the unanswered statements about the lease, which may
+         * still arrive and shorten the row: no longer TTL is requested or
+         * relied on; 0: none */
+        uint32_t cap_ms;
+        int64_t until_boot_ns; /* until when the holder may rely on it */
+        /* it is exclusive, unless a downgrade that was not answered has made a
+         * share of it */
+        bool may_be_share;
+        /* until when that may be carried out, CLOCK_BOOTTIME */
+        int64_t late_share_ns;
+        /* the row was there and had no tickets when it was seen last: the
+         * shorter statements are tried first */
+        bool is_unqueued;
+        bool has_text; /* published: who observes is told of its release */
+    } believed;
 };
 
 /* Return whether the row may have the lease among those who share the lock. */

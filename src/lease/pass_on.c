@@ -211,9 +211,9 @@ int lk_row_pass_on(struct lk_store *store, const char *key)
  * as its holder has waited for it and held it. */
 static bool is_old(const struct lk_lease *lease)
 {
-    return !lease->is_unqueued && lease->began_ns != 0 &&
+    return !lease->believed.is_unqueued && lease->asked.began_ns != 0 &&
            sqlock_monotonic_ns() >=
-               lk_after_ms(lease->began_ns, LK_RESERVED_MS);
+               lk_after_ms(lease->asked.began_ns, LK_RESERVED_MS);
 }
 
 void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)

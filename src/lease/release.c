@@ -29,9 +29,9 @@ static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count > 1)
         kind = SQLOCK_SQL_RELEASE_MANY;
-    else if (batch->items[0].lease.weight > 0)
+    else if (batch->items[0].lease.asked.weight > 0)
         kind = SQLOCK_SQL_RELEASE_SHARE;
-    else if (batch->items[0].lease.is_for_peers &&
+    else if (batch->items[0].lease.asked.is_for_peers &&
              store->statements[SQLOCK_SQL_RELEASE_TO_PEERS].text != NULL)
         kind = SQLOCK_SQL_RELEASE_TO_PEERS;
     return lk_batch_run(store, kind, batch, run, result, err);
@@ -49,7 +49,7 @@ static int send_at_bell(struct lk_store *store, const struct lk_lease *lease,
     run->statement = &store->statements[SQLOCK_SQL_RELEASE_WITH_BELL];
     run->arguments = &arguments.values;
     run->deadline_ns = deadline_ns;
-    rc = lk_place_run(store, &lease->place, run, result, err);
+    rc = lk_place_run(store, &lease->answered.place, run, result, err);
     run->arguments = NULL;
     return rc;
 }
@@ -62,13 +62,13 @@ static int send_short(struct lk_store *store, struct lk_batch *batch,
 {
     int rc;
 
-    if (batch->count > 1 || !batch->items[0].lease.is_unqueued)
+    if (batch->count > 1 || !batch->items[0].lease.believed.is_unqueued)
         return send_anywhere(store, batch, run, result, err);
     rc = lk_together_run(store, SQLOCK_SQL_RELEASE_UNQUEUED, batch, run, result,
                          err);
     if (rc != 0 || result->affected > 0)
         return rc;
-    batch->items[0].lease.is_unqueued = false;
+    batch->items[0].lease.believed.is_unqueued = false;
     lk_batch_go_on(batch, run);
     return send_anywhere(store, batch, run, result, err);
 }
@@ -82,8 +82,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
 {
     const struct lk_lease *lease = &batch->items[0].lease;
 
-    if (batch->count == 1 && lease->place.connection != NULL &&
-        !lease->is_for_peers && lease->weight == 0) {
+    if (batch->count == 1 && lease->answered.place.connection != NULL &&
+        !lease->asked.is_for_peers && lease->asked.weight == 0) {
         int rc =
             send_at_bell(store, lease, run, batch->deadline_ns, result, err);
 
@@ -99,8 +99,8 @@ static void end_bells(struct lk_store *store, struct lk_batch *batch,
                       bool has_rung, bool is_outage)
 {
     for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_place_end(store, &batch->items[i].lease.place, has_rung,
-                                 is_outage);
+        is_outage = lk_place_end(store, &batch->items[i].lease.answered.place,
+                                 has_rung, is_outage);
 }
 
 static int unknown(sqlock_error *err)
@@ -209,7 +209,8 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
-        if (item->rc == 0 && first_sent_ns >= item->lease.deadline_boot_ns)
+        if (item->rc == 0 &&
+            first_sent_ns >= item->lease.believed.until_boot_ns)
             item->rc = SQLOCK_EEXPIRED;
     }
     return rc < 0 ? unknown(err) : 0;
@@ -225,7 +226,7 @@ static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
     for (size_t i = 0; i < batch->count; i++) {
         const struct lk_lease *lease = &batch->items[i].lease;
 
-        if (lease->fate != LK_CLAIM_ANSWERED)
+        if (lease->believed.fate != LK_CLAIM_ANSWERED)
             lk_resolver_add_claim(store, lease, first_sent_ns);
         else if (rc < 0)
             lk_resolver_add_release(store, lease);
@@ -254,7 +255,7 @@ static int release_parts(struct lk_store *store, struct lk_batch *batch, int rc,
 static void tell(struct lk_store *store, const struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
-        if (batch->items[i].lease.has_text)
+        if (batch->items[i].lease.believed.has_text)
             lk_leader_tell(store, batch->items[i].lease.key);
 }
 
@@ -264,7 +265,7 @@ static int release(struct lk_store *store, struct lk_batch *batch,
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {
         .waits_for_row = true,
-        .asked_ns = batch->items[0].lease.asked_ns,
+        .asked_ns = batch->items[0].lease.asked.at_ns,
         .patient_until_ns = lk_lease_until_ns(&batch->items[0].lease),
     };
     sqlock_result result = {0};
@@ -297,7 +298,7 @@ static int release(struct lk_store *store, struct lk_batch *batch,
  * have it as an exclusive one. */
 static bool is_share_now(const struct lk_item *item)
 {
-    return item->lease.may_be_share && item->lease.weight == 0 &&
+    return item->lease.believed.may_be_share && item->lease.asked.weight == 0 &&
            (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EUNCERTAIN);
 }
 
@@ -310,7 +311,7 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
         return release_parts(store, batch, 0, err);
     rc = release(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {
-        batch->items[0].lease.weight = 1;
+        batch->items[0].lease.asked.weight = 1;
         batch->deadline_ns = lk_store_deadline(store);
         rc = release(store, batch, err);
     }

@@ -15,7 +15,7 @@
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
 {
-    if (batch->count == 1 && batch->items[0].lease.weight > 0)
+    if (batch->count == 1 && batch->items[0].lease.asked.weight > 0)
         return SQLOCK_SQL_RENEW_SHARE;
     return batch->count == 1 && !batch->is_reserved ? SQLOCK_SQL_RENEW
                                                     : SQLOCK_SQL_RENEW_MANY;
@@ -25,8 +25,8 @@ static void renewed(const struct lk_store *store, struct lk_item *item,
                     int64_t sent_boot_ns)
 {
     item->rc = 0;
-    item->lease.deadline_boot_ns =
-        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
+    item->lease.believed.until_boot_ns =
+        lk_believe_until(store, sent_boot_ns, item->lease.asked.ttl_ms);
 }
 
 /* Record the renewed leases: either rows name their keys, or `affected` counts
@@ -144,7 +144,7 @@ static void judge(const struct lk_store *store, struct lk_item *item,
     const struct lk_row *row = &item->row;
     struct lk_lease *lease = &item->lease;
     int64_t remaining_us = row->remaining_us;
-    int64_t cap_us = (int64_t)lease->cap_ms * 1000;
+    int64_t cap_us = (int64_t)lease->believed.cap_ms * 1000;
 
     item->rc = lk_row_judge(store, row, lease, LK_NEVER, false);
     if (item->rc == 0 && item->is_passed_over)
@@ -153,8 +153,8 @@ static void judge(const struct lk_store *store, struct lk_item *item,
         return;
     if (cap_us != 0 && remaining_us > cap_us)
         remaining_us = cap_us;
-    lease->deadline_boot_ns =
-        lk_believe_row_until(store, asked_boot_ns, remaining_us, lease->ttl_ms);
+    lease->believed.until_boot_ns = lk_believe_row_until(
+        store, asked_boot_ns, remaining_us, lease->asked.ttl_ms);
 }
 
 static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
@@ -204,7 +204,7 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
 /* Return whether the row was read, and has the lease as a share. */
 static bool is_share_now(const struct lk_item *item)
 {
-    return item->lease.may_be_share && item->lease.weight == 0 &&
+    return item->lease.believed.may_be_share && item->lease.asked.weight == 0 &&
            item->row.weight > 0;
 }
 
@@ -214,8 +214,8 @@ static bool is_alone_now(const struct lk_batch *batch)
 {
     const struct lk_item *item = &batch->items[0];
 
-    return item->rc == 0 && item->lease.weight == 0 &&
-           batch->sent_boot_ns > item->lease.late_share_ns;
+    return item->rc == 0 && item->lease.asked.weight == 0 &&
+           batch->sent_boot_ns > item->lease.believed.late_share_ns;
 }
 
 int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
@@ -229,12 +229,13 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
         return lk_batch_send_parts(store, batch, lk_batch_renew, 0, err);
     rc = renew(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {
-        batch->items[0].lease.weight = batch->items[0].row.weight;
-        batch->items[0].lease.may_be_share = false;
+        batch->items[0].lease.asked.weight = batch->items[0].row.weight;
+        batch->items[0].lease.believed.may_be_share = false;
         rc = renew(store, batch, err);
     }
-    if (rc == 0 && batch->items[0].lease.may_be_share && is_alone_now(batch))
-        batch->items[0].lease.may_be_share = false;
+    if (rc == 0 && batch->items[0].lease.believed.may_be_share &&
+        is_alone_now(batch))
+        batch->items[0].lease.believed.may_be_share = false;
     return rc;
 }
 

@@ -256,8 +256,8 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
         return;
     doubt->arrives_by_ns =
         lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
-    doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
-    doubt->has_ticket = lease->has_ticket;
+    doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->asked.ttl_ms);
+    doubt->has_ticket = lease->asked.has_ticket;
     doubt->is_share = lk_lease_may_be_shared(lease);
     add_doubt(&store->resolver, doubt);
 }
@@ -265,14 +265,14 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
 void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease)
 {
-    uint32_t margin_ms = lk_margin_ms(&store->options, lease->ttl_ms);
+    uint32_t margin_ms = lk_margin_ms(&store->options, lease->asked.ttl_ms);
     struct lk_doubt *doubt = create(lease->key, lease->client_id);
 
     if (doubt == NULL)
         return;
     doubt->is_share = lk_lease_may_be_shared(lease);
     doubt->over_ns =
-        lk_after_ms(lease->deadline_boot_ns,
+        lk_after_ms(lease->believed.until_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);
     add_doubt(&store->resolver, doubt);
 }

@@ -29,8 +29,8 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
                               SQLOCK_KEY_SIZE - 1) == 0;
 
         row->sharers += sharer.as.ends_at_us >= now_us;
-        row->is_broken =
-            row->is_broken || (!is_own && sharer.token == lease->token);
+        row->is_broken = row->is_broken ||
+                         (!is_own && sharer.token == lease->answered.token);
         if (!is_own)
             continue;
         (void)snprintf(row->client_id, sizeof row->client_id, "%s",
@@ -162,8 +162,8 @@ static bool is_there(const struct lk_store *store, const struct lk_row *row,
                      const struct lk_lease *lease)
 {
     return strcmp(row->client_id, lease->client_id) == 0 &&
-           (store->layout != SQLOCK_LAYOUT_SQLOCK || lease->token == 0 ||
-            row->token == lease->token);
+           (store->layout != SQLOCK_LAYOUT_SQLOCK ||
+            lease->answered.token == 0 || row->token == lease->answered.token);
 }
 
 /* Return whether the release of an exclusive lease has freed the row.  Where
@@ -173,7 +173,7 @@ static bool is_freed(const struct lk_store *store, const struct lk_row *row,
                      bool was_uncertain)
 {
     if (row->exists)
-        return row->client_id[0] == '\0' && row->token == lease->token;
+        return row->client_id[0] == '\0' && row->token == lease->answered.token;
     return is_in_time &&
            (was_uncertain || store->layout != SQLOCK_LAYOUT_SQLOCK);
 }
@@ -184,14 +184,14 @@ enum lk_verdict lk_row_judge(const struct lk_store *store,
                              const struct lk_lease *lease,
                              int64_t first_sent_ns, bool was_uncertain)
 {
-    bool is_in_time = first_sent_ns < lease->deadline_boot_ns;
+    bool is_in_time = first_sent_ns < lease->believed.until_boot_ns;
     bool is_free = row->exists && row->client_id[0] == '\0';
 
     if (is_there(store, row, lease))
         return row->is_taken ? LK_VERDICT_HELD : LK_VERDICT_OVER;
     if (first_sent_ns == LK_NEVER || row->is_broken)
         return LK_VERDICT_LOST;
-    if (lease->weight > 0
+    if (lease->asked.weight > 0
             ? is_in_time && (row->is_shared || is_free)
             : is_freed(store, row, lease, is_in_time, was_uncertain))
         return LK_VERDICT_FREED;

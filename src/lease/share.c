@@ -45,8 +45,8 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
         return lk_error(err, SQLOCK_ECONFLICT,
                         "the lock has %u permits, and is not one for readers",
                         row.permits);
-    lease->deadline_boot_ns = lk_believe_row_until(
-        store, sent_boot_ns, row.remaining_us, lease->ttl_ms);
+    lease->believed.until_boot_ns = lk_believe_row_until(
+        store, sent_boot_ns, row.remaining_us, lease->asked.ttl_ms);
     return 0;
 }
 
@@ -55,8 +55,8 @@ static int judge_downgrade(struct lk_store *store, struct lk_lease *lease,
 static void note_downgrade(const struct lk_store *store, struct lk_lease *lease,
                            int64_t asked_boot_ns)
 {
-    lease->may_be_share = true;
-    lease->late_share_ns =
+    lease->believed.may_be_share = true;
+    lease->believed.late_share_ns =
         lk_after_ms(lk_boottime_ns(), store->options.statement_timeout_ms);
     lk_lease_believe_less(store, lease, asked_boot_ns);
 }
@@ -72,28 +72,28 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
 
     if (rc < 0)
         return rc;
-    shared.weight = 1;
-    shared.permits = LK_NO_LIMIT;
+    shared.asked.weight = 1;
+    shared.asked.permits = LK_NO_LIMIT;
     lk_arguments_of_one(&arguments, store, &shared, SQLOCK_SQL_DOWNGRADE);
     rc = lk_store_change(store, SQLOCK_SQL_DOWNGRADE, &arguments.values, &run,
                          err);
     if (run.was_uncertain)
-        lk_lease_cap(lease, lease->ttl_ms);
-    shared.deadline_boot_ns =
-        lk_believe_until(store, run.sent_boot_ns, shared.ttl_ms);
+        lk_lease_cap(lease, lease->asked.ttl_ms);
+    shared.believed.until_boot_ns =
+        lk_believe_until(store, run.sent_boot_ns, shared.asked.ttl_ms);
     if (rc == 0)
         rc = judge_downgrade(store, &shared, lk_boottime_ns(), err);
     if (rc == SQLOCK_EUNCERTAIN && run.was_uncertain)
         note_downgrade(store, lease, asked_boot_ns);
     if (rc < 0)
         return rc;
-    if (lease->has_text)
+    if (lease->believed.has_text)
         lk_leader_tell(store, lease->key);
-    lease->has_text = false;
-    lease->weight = shared.weight;
-    lease->permits = shared.permits;
-    lease->may_be_share = false;
-    lease->deadline_boot_ns = shared.deadline_boot_ns;
+    lease->believed.has_text = false;
+    lease->asked.weight = shared.asked.weight;
+    lease->asked.permits = shared.asked.permits;
+    lease->believed.may_be_share = false;
+    lease->believed.until_boot_ns = shared.believed.until_boot_ns;
     return 0;
 }
 
@@ -136,7 +136,7 @@ static int take_share(struct lk_store *store, const char *key,
                       const char *client_id, const char *breaker,
                       const char *shown, sqlock_error *err)
 {
-    const struct lk_lease taken = {.key = key, .weight = 1};
+    const struct lk_lease taken = {.key = key, .asked.weight = 1};
     struct lk_arguments arguments;
     struct lk_lease lease = taken;
     struct lk_run run = {.is_repeatable = true};

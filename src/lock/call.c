@@ -76,7 +76,8 @@ int lk_call_begin(sqlock_lock *lock, bool is_downgrade, struct lk_hold **out,
         hold->pins++;
         lock->pins++;
         hold->is_downgrading = is_downgrade;
-        hold->lease.has_text = hold->lease.has_text || !is_downgrade;
+        hold->lease.believed.has_text =
+            hold->lease.believed.has_text || !is_downgrade;
         while (is_downgrade && (hold->calls > 1 || lk_is_being_renewed(hold)))
             lk_renewal_await_end();
         *lease = hold->lease;

@@ -52,7 +52,7 @@ int lk_care_begin(sqlock_lock *lock, uint64_t grant, sqlock_error *err)
     pthread_mutex_lock(&lk_mutex);
     hold = held(lock, grant);
     if (hold != NULL) {
-        token = hold->lease.token;
+        token = hold->lease.answered.token;
         is_renewed = hold->asked.auto_renew;
         is_watched = is_renewed || hold->is_to_be_told;
     }

@@ -41,25 +41,25 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
     struct lk_slot *slot = part->slot;
 
     if (part->is_kept) {
-        part->lease.may_wait = false;
-        part->lease.has_ticket = false;
-        part->lease.takes_bell = false;
-        part->lease.is_unqueued = false;
+        part->lease.asked.may_wait = false;
+        part->lease.asked.has_ticket = false;
+        part->lease.asked.takes_bell = false;
+        part->lease.believed.is_unqueued = false;
     }
-    part->lease.is_reserved = false;
-    if (part->is_kept || part->lease.fate == LK_CLAIM_IN_DOUBT)
+    part->lease.answered.is_reserved = false;
+    if (part->is_kept || part->lease.believed.fate == LK_CLAIM_IN_DOUBT)
         return;
     part->lease = (struct lk_lease){
         .key = slot->key,
         .name = slot->name,
         .owner = part->marked_as,
-        .ttl_ms = a->options.ttl_ms,
-        .weight = slot->peers.is_host ? 0 : part->weight,
-        .permits = part->weight > 0 ? a->options.permits : LK_NO_LIMIT,
-        .has_ticket = slot->ticket[0] != '\0',
-        .is_unqueued = slot->is_unqueued && part->weight == 0,
-        .asked_ns = a->self.asked_ns,
-        .began_ns = a->began_ns,
+        .asked.ttl_ms = a->options.ttl_ms,
+        .asked.weight = slot->peers.is_host ? 0 : part->weight,
+        .asked.permits = part->weight > 0 ? a->options.permits : LK_NO_LIMIT,
+        .asked.has_ticket = slot->ticket[0] != '\0',
+        .believed.is_unqueued = slot->is_unqueued && part->weight == 0,
+        .asked.at_ns = a->self.asked_ns,
+        .asked.began_ns = a->began_ns,
     };
     slot->is_unqueued = false;
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
@@ -98,7 +98,7 @@ static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
     const struct lk_lease *lease = &a->first->lease;
 
     slot->late_until_ns = 0;
-    if (lease->fate == LK_CLAIM_IN_DOUBT) {
+    if (lease->believed.fate == LK_CLAIM_IN_DOUBT) {
         memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
         lk_ticket_note_late(slot);
     } else {
@@ -121,14 +121,14 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     if (slot->ticket[0] == '\0')
         begin_ticket(a, slot);
     prepare(a, a->first);
-    a->first->lease.queue = slot->peers.queue;
+    a->first->lease.asked.queue = slot->peers.queue;
     /* A row that may be had at once takes a shorter statement. */
-    a->first->lease.may_wait = a->hint == LK_HINT_NONE;
-    a->first->lease.is_reserved = a->hint == LK_HINT_RESERVED;
-    a->first->lease.is_unqueued = false;
+    a->first->lease.asked.may_wait = a->hint == LK_HINT_NONE;
+    a->first->lease.answered.is_reserved = a->hint == LK_HINT_RESERVED;
+    a->first->lease.believed.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;
-    a->first->lease.takes_bell =
+    a->first->lease.asked.takes_bell =
         a->hint == LK_HINT_NONE && slot->session != NULL;
     a->batch.items[0] =
         (struct lk_item){.lease = a->first->lease, .owner = a->first};
@@ -150,7 +150,7 @@ static bool is_late(const struct lk_part *part)
 {
     return is_of_ticket(part)
                ? lk_ticket_is_late(part->slot)
-               : part->is_kept && part->lease.fate == LK_CLAIM_LATE;
+               : part->is_kept && part->lease.believed.fate == LK_CLAIM_LATE;
 }
 
 /* Return whether the result is that of a statement about several that timed
@@ -170,10 +170,11 @@ static void copy_back(const struct lk_acquisition *a, int rc)
         bool was_late = is_late(part);
 
         part->lease = a->batch.items[i].lease;
-        if (part->lease.fate != LK_CLAIM_ANSWERED && is_of_ticket(part))
+        if (part->lease.believed.fate != LK_CLAIM_ANSWERED &&
+            is_of_ticket(part))
             lk_ticket_note_late(part->slot);
-        if (was_late && part->lease.fate == LK_CLAIM_ANSWERED) {
-            part->lease.fate = LK_CLAIM_LATE;
+        if (was_late && part->lease.believed.fate == LK_CLAIM_ANSWERED) {
+            part->lease.believed.fate = LK_CLAIM_LATE;
             lk_lease_cap(&part->lease, a->options.ttl_ms);
         }
         part->rc =
@@ -201,7 +202,7 @@ void lk_claim_keep(struct lk_acquisition *a)
  * may have been given to the resolver, which frees the row. */
 static bool is_unchanged(const struct lk_item *item)
 {
-    return item->is_left_out && item->lease.fate == LK_CLAIM_ANSWERED;
+    return item->is_left_out && item->lease.believed.fate == LK_CLAIM_ANSWERED;
 }
 
 /* Return whether the acquisition does not go on with a lease that its claim
@@ -263,7 +264,7 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
         }
         granted.items[granted.count++] =
             (struct lk_item){.lease = part->lease, .owner = part};
-        part->lease.place = (struct lk_place){0};
+        part->lease.answered.place = (struct lk_place){0};
         part->is_kept = false;
     }
     granted.deadline_ns = lk_store_deadline(a->store);
@@ -292,7 +293,7 @@ bool lk_claim_is_as_wanted(const struct lk_acquisition *a)
     for (size_t i = 0; i < a->batch.count; i++) {
         const struct lk_part *part = a->batch.items[i].owner;
 
-        if (part->lease.weight != part->weight)
+        if (part->lease.asked.weight != part->weight)
             return false;
     }
     return true;
@@ -313,7 +314,7 @@ static bool is_too_late(const struct lk_acquisition *a)
 
         if (!item->is_left_out &&
             (item->rc == SQLOCK_ETIMEDOUT ||
-             (item->rc == 0 && item->lease.deadline_boot_ns <= now)))
+             (item->rc == 0 && item->lease.believed.until_boot_ns <= now)))
             return true;
     }
     return false;
@@ -400,7 +401,7 @@ static int refused_as_a_whole(struct lk_acquisition *a, struct lk_part **taken)
         if (!part->is_kept)
             *taken = part;
         else
-            is_late = is_late || part->lease.fate != LK_CLAIM_ANSWERED;
+            is_late = is_late || part->lease.believed.fate != LK_CLAIM_ANSWERED;
     }
     if (is_late)
         lk_kept_give_back(a, NULL, false);
@@ -489,7 +490,8 @@ static bool is_turn(const struct lk_acquisition *a, const struct lk_part *part)
 {
     bool has_all = a->state == LK_CLAIMING && a->reach == a->count;
 
-    return part->lease.weight == part->weight && (a->count == 1 || has_all);
+    return part->lease.asked.weight == part->weight &&
+           (a->count == 1 || has_all);
 }
 
 void lk_claim_note_contention(const struct lk_acquisition *a)
@@ -501,11 +503,12 @@ void lk_claim_note_contention(const struct lk_acquisition *a)
         if (part->rc < 0)
             continue;
         slot->is_contended =
-            part->lease.is_contended || a->hint != LK_HINT_NONE;
-        part->lease.is_unqueued = !slot->is_contended && part->weight == 0 &&
-                                  lk_store_has_tickets(a->store);
+            part->lease.answered.is_contended || a->hint != LK_HINT_NONE;
+        part->lease.believed.is_unqueued = !slot->is_contended &&
+                                           part->weight == 0 &&
+                                           lk_store_has_tickets(a->store);
         lk_peers_granted(part, is_turn(a, part));
-        part->lease.queue = NULL;
+        part->lease.asked.queue = NULL;
     }
 }
 

@@ -101,7 +101,7 @@ static bool is_let_in_by_sharers(const struct lk_part *part)
         if (lk_is_share(hold) && hold->state == LK_HOLD_HELD &&
             !hold->is_left_behind && !lk_hold_is_overdue(hold) &&
             other != NULL && other->waiting.is_stuck)
-            taken += hold->lease.weight;
+            taken += hold->lease.asked.weight;
     }
     return taken == 0 ||
            (part->weight > 0 && (part->permits == LK_NO_LIMIT ||

@@ -101,7 +101,7 @@ static struct message end(struct lk_hold *hold)
                                .on_lost = hold->asked.on_lost,
                                .context = hold->asked.lost_context,
                                .code = hold->lost,
-                               .token = hold->lease.token,
+                               .token = hold->lease.answered.token,
                                .is_event = !hold->is_reported};
     /* tell it once, even if the lease is watched again */
     hold->asked.on_lost = NULL;
@@ -121,7 +121,7 @@ static struct lk_hold *first_over(const struct lk_expiry *expiry,
     {
         if (lk_remaining_ns(hold) == 0)
             return hold;
-        *soonest = lk_sooner(*soonest, hold->lease.deadline_boot_ns);
+        *soonest = lk_sooner(*soonest, hold->lease.believed.until_boot_ns);
     }
     return NULL;
 }

@@ -35,7 +35,7 @@ static void go_to(struct lk_hold *hold, enum lk_hold_state state)
 
 bool lk_is_share(const struct lk_hold *hold)
 {
-    return hold->lease.weight > 0;
+    return hold->lease.asked.weight > 0;
 }
 
 struct lk_hold *lk_present(const struct lk_slot *slot)
@@ -115,7 +115,7 @@ struct lk_hold *lk_hold_by_grant(const struct lk_slot *slot, uint64_t grant)
 
 int64_t lk_remaining_ns(const struct lk_hold *hold)
 {
-    int64_t left = hold->lease.deadline_boot_ns - lk_boottime_ns();
+    int64_t left = hold->lease.believed.until_boot_ns - lk_boottime_ns();
 
     return hold->lost != 0 || left < 0 ? 0 : left;
 }
@@ -154,7 +154,7 @@ void lk_hold_begin(struct lk_part *part, const struct lk_lease *lease)
     hold->is_left_behind = part->waiter->is_abandoned;
     hold->count = 1;
     hold->lease = *lease;
-    hold->lease.asked_ns = 0;
+    hold->lease.asked.at_ns = 0;
     begin_to_tell(hold);
     hold->acquired_boot_ns = lk_boottime_ns();
     go_to(hold, LK_HOLD_HELD);
@@ -251,7 +251,7 @@ int64_t lk_overdue_at(const struct lk_slot *slot)
     if (hold == NULL || !may_be_overdue(hold) ||
         (hold->is_to_be_told && lk_remaining_ns(hold) == 0))
         return LK_NEVER;
-    return hold->lost != 0 ? 0 : hold->lease.deadline_boot_ns;
+    return hold->lost != 0 ? 0 : hold->lease.believed.until_boot_ns;
 }
 
 void lk_set_aside(struct lk_slot *slot)
@@ -272,8 +272,8 @@ struct lk_place lk_place_aside(struct lk_slot *slot)
     DL_FOREACH(slot->holds, hold)
     {
         if (hold->state == LK_HOLD_ASIDE && place.connection == NULL) {
-            place = hold->lease.place;
-            hold->lease.place = (struct lk_place){0};
+            place = hold->lease.answered.place;
+            hold->lease.answered.place = (struct lk_place){0};
         }
     }
     return place;

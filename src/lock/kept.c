@@ -55,7 +55,7 @@ static int64_t first_end(const struct lk_acquisition *a)
 
     for (size_t i = 0; i < a->count; i++)
         if (a->parts[i].is_kept)
-            end = lk_sooner(end, a->parts[i].lease.deadline_boot_ns);
+            end = lk_sooner(end, a->parts[i].lease.believed.until_boot_ns);
     return end;
 }
 
@@ -88,7 +88,7 @@ void lk_kept_add(struct lk_acquisition *a, struct lk_part *part)
 void lk_kept_lost(struct lk_acquisition *a, struct lk_part *part)
 {
     part->is_kept = false;
-    (void)lk_place_end(a->store, &part->lease.place, false, false);
+    (void)lk_place_end(a->store, &part->lease.answered.place, false, false);
 }
 
 /* --- giving back --- */
@@ -97,7 +97,7 @@ void lk_kept_lost(struct lk_acquisition *a, struct lk_part *part)
 static void forget(struct lk_part *part)
 {
     part->is_kept = false;
-    part->lease = (struct lk_lease){.fate = LK_CLAIM_ANSWERED};
+    part->lease = (struct lk_lease){.believed.fate = LK_CLAIM_ANSWERED};
 }
 
 /* Give rows back later, in the background. */
@@ -106,8 +106,8 @@ static void owe(struct lk_acquisition *a)
     for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_lease *lease = &a->batch.items[i].lease;
 
-        (void)lk_place_end(a->store, &lease->place, false, true);
-        if (lease->fate == LK_CLAIM_ANSWERED)
+        (void)lk_place_end(a->store, &lease->answered.place, false, true);
+        if (lease->believed.fate == LK_CLAIM_ANSWERED)
             lk_resolver_add_release(a->store, lease);
         else
             lk_resolver_add_claim(a->store, lease, lk_boottime_ns());

@@ -168,8 +168,8 @@ static struct lk_place take_place(const sqlock_lock *lock)
         if (hold->lock != lock || place.connection != NULL ||
             (hold->state != LK_HOLD_ASIDE && !lk_hold_is_overdue(hold)))
             continue;
-        place = hold->lease.place;
-        hold->lease.place = (struct lk_place){0};
+        place = hold->lease.answered.place;
+        hold->lease.answered.place = (struct lk_place){0};
     }
     return place;
 }
@@ -239,7 +239,7 @@ static struct lk_view look(const sqlock_lock *lock, bool by_id)
     hold = lk_hold_of(lock->slot, lk_caller(lock));
     if (hold != NULL) {
         view.left_ns = lk_remaining_ns(hold);
-        view.token = hold->lease.token;
+        view.token = hold->lease.answered.token;
         view.is_joined = lk_is_joined(hold);
         hold->is_closed = hold->is_closed || (by_id && !view.is_joined);
         if (view.left_ns > 0)

@@ -107,8 +107,8 @@ void lk_part_holds(struct lk_part *part, const struct lk_lease *lease)
 /* Return whether the hold is one whose share a reader may join. */
 static bool is_open(const struct lk_hold *hold)
 {
-    return hold->state == LK_HOLD_HELD && hold->lease.weight == 1 &&
-           hold->lease.permits == LK_NO_LIMIT && !hold->is_left_behind &&
+    return hold->state == LK_HOLD_HELD && hold->lease.asked.weight == 1 &&
+           hold->lease.asked.permits == LK_NO_LIMIT && !hold->is_left_behind &&
            !hold->is_closed && lk_remaining_ns(hold) > 0;
 }
 
@@ -136,8 +136,9 @@ static const struct lk_hold *joinable(const struct lk_part *part)
         return NULL;
     DL_FOREACH(slot->holds, hold)
     {
-        if (is_open(hold) && (best == NULL || hold->lease.deadline_boot_ns >
-                                                  best->lease.deadline_boot_ns))
+        if (is_open(hold) &&
+            (best == NULL || hold->lease.believed.until_boot_ns >
+                                 best->lease.believed.until_boot_ns))
             best = hold;
     }
     return best != NULL && lasts(best, part) ? best : NULL;
@@ -152,11 +153,11 @@ bool lk_join(struct lk_part *part)
     if (hold == NULL)
         return false;
     lease = hold->lease;
-    lease.place = (struct lk_place){0};
-    lease.ttl_ms = lk_capped_ms(&lease, part->waiter->options->ttl_ms);
-    lease.deadline_boot_ns = lk_sooner(
-        lease.deadline_boot_ns,
-        lk_believe_until(slot->store, lk_boottime_ns(), lease.ttl_ms));
+    lease.answered.place = (struct lk_place){0};
+    lease.asked.ttl_ms = lk_capped_ms(&lease, part->waiter->options->ttl_ms);
+    lease.believed.until_boot_ns = lk_sooner(
+        lease.believed.until_boot_ns,
+        lk_believe_until(slot->store, lk_boottime_ns(), lease.asked.ttl_ms));
     slot->joined++;
     part->asks = slot->joined == LK_HANDOFFS_MAX;
     slot->is_asked = part->asks;

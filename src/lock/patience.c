@@ -75,8 +75,8 @@ int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err)
         return lk_error(
             err, wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
             "the claim conflicted with other transactions until its deadline");
-    if (part->lease.fate != LK_CLAIM_IN_DOUBT || rc == SQLOCK_EUNCERTAIN ||
-        rc == SQLOCK_ECANCELED)
+    if (part->lease.believed.fate != LK_CLAIM_IN_DOUBT ||
+        rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_ECANCELED)
         return rc;
     return lk_error(
         err, SQLOCK_EUNCERTAIN,

@@ -80,7 +80,8 @@ static bool claim_account(struct lk_slot *slot, uint32_t ttl_ms)
     struct lk_store *store = slot->store;
     char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
     char key[SQLOCK_KEY_SIZE];
-    struct lk_lease lease = {.key = key, .name = slot->name, .ttl_ms = ttl_ms};
+    struct lk_lease lease = {
+        .key = key, .name = slot->name, .asked.ttl_ms = ttl_ms};
     struct lk_run run = {.deadline_ns = lk_store_deadline(store),
                          .is_repeatable = true};
     struct lk_lease_arguments arguments;
@@ -187,7 +188,7 @@ bool lk_peers_begin(struct lk_part *part)
     if (slot->peers.is_host)
         return true;
     if (!lk_peers_are_due(slot) || is_share || part->waiter->wait_ms == 0 ||
-        part->is_kept || part->lease.fate != LK_CLAIM_ANSWERED ||
+        part->is_kept || part->lease.believed.fate != LK_CLAIM_ANSWERED ||
         part->waiter->deadline_ns <
             lk_after_ms(sqlock_monotonic_ns(), SPARE_MS))
         return false;
@@ -367,7 +368,7 @@ void lk_peers_granted(struct lk_part *part, bool is_turn)
     if (!can_open(slot) || (peers->is_host && peers->last < LK_PEERS_OPEN))
         return;
     if (peers->is_host && peers->turns == 0)
-        peers->turns += part->lease.is_new_row;
+        peers->turns += part->lease.answered.is_new_row;
     lk_peers_end_wait(slot);
     if (is_turn && peers->turns_left > 0 && peers->turns_left != UINT32_MAX)
         peers->turns_left--;
@@ -402,7 +403,7 @@ bool lk_peers_go_first(struct lk_part *part)
 
     if (!slot->peers.is_host || slot->peers.last >= LK_PEERS_OPEN)
         return false;
-    if (!is_wanted(part) || part->lease.fate != LK_CLAIM_ANSWERED ||
+    if (!is_wanted(part) || part->lease.believed.fate != LK_CLAIM_ANSWERED ||
         part->waiter->deadline_ns <
             lk_after_ms(sqlock_monotonic_ns(), SPARE_MS) ||
         lk_row_queue(slot->store, slot->key, NULL, &queue, NULL) < 0) {
@@ -425,12 +426,12 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
     lk_store_client_id(store, part->marked_as, slot->ticket);
     slot->late_until_ns = 0;
     slot->place = -1;
-    part->lease.is_for_peers = true;
-    part->lease.is_unqueued = false;
-    part->lease.ticket = slot->ticket;
+    part->lease.asked.is_for_peers = true;
+    part->lease.believed.is_unqueued = false;
+    part->lease.asked.ticket = slot->ticket;
     lk_batch_of_one(&batch, &item, &part->lease, lk_store_deadline(store));
     rc = lk_batch_release(store, &batch, err);
-    part->lease.place = (struct lk_place){0};
+    part->lease.answered.place = (struct lk_place){0};
     if (item.rc == SQLOCK_EEXPIRED) /* the row is open all the same */
         item.rc = 0;
     if (rc < 0 || item.rc < 0)

@@ -52,10 +52,10 @@ static void leave_place(struct lk_hold *hold)
     {
         if (other == hold || other->state != LK_HOLD_HELD ||
             !lk_is_same_lease(other, hold) ||
-            other->lease.place.connection != NULL)
+            other->lease.answered.place.connection != NULL)
             continue;
-        other->lease.place = hold->lease.place;
-        hold->lease.place = (struct lk_place){0};
+        other->lease.answered.place = hold->lease.answered.place;
+        hold->lease.answered.place = (struct lk_place){0};
         return;
     }
 }
@@ -67,7 +67,7 @@ static int leave_share(struct lk_member *member)
     struct lk_hold *hold = member->hold;
     int rc = hold->lost;
 
-    if (hold->lease.place.connection != NULL)
+    if (hold->lease.answered.place.connection != NULL)
         leave_place(hold);
     if (rc == 0) {
         rc = lk_remaining_ns(hold) == 0 ? SQLOCK_EEXPIRED : 0;
@@ -195,9 +195,9 @@ static int hand_off(struct lk_member *member, struct lk_part *next)
         .key = slot->key,
         .name = slot->name,
         .owner = next->marked_as,
-        .ttl_ms = next->waiter->options->ttl_ms,
+        .asked.ttl_ms = next->waiter->options->ttl_ms,
         /* others may have waited in the table for as long as the hand-offs */
-        .began_ns = member->hold->lease.began_ns,
+        .asked.began_ns = member->hold->lease.asked.began_ns,
     };
     int rc = lk_lease_hand_off(slot->store, &member->hold->lease, &given);
 
@@ -248,7 +248,7 @@ static void end_part(struct lk_member *member, const struct lk_item *item,
     if (member->hold->state == LK_HOLD_RELEASING) {
         lk_hold_end(member->hold);
         if (!lk_is_share(member->hold)) { /* else others may have the turn */
-            slot->is_unqueued = rc == 0 && item->lease.is_unqueued;
+            slot->is_unqueued = rc == 0 && item->lease.believed.is_unqueued;
             lk_pass_turn(slot);
         }
     }
@@ -314,7 +314,7 @@ static int run(struct lk_set *set, sqlock_error *err)
 static void tell(const struct lk_member *member)
 {
     const struct lk_hold *hold = member->hold;
-    int64_t token = hold->lease.token;
+    int64_t token = hold->lease.answered.token;
     bool is_over = member->rc == SQLOCK_ELOST || member->rc == SQLOCK_EEXPIRED;
     int lost = is_over ? member->rc : hold->lost;
 

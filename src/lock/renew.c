@@ -27,13 +27,13 @@ static int begin_one(struct lk_member *member, uint32_t ttl_ms,
         member->hold = NULL;
     if (rc == 0)
         rc = lk_ttl_check(&lock->slot->store->options, &ttl_ms, ttl_ms,
-                          member->hold->lease.ttl_ms, err);
+                          member->hold->lease.asked.ttl_ms, err);
     if (rc < 0)
         return rc;
     *lease = member->hold->lease;
-    lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
-    lk_renewal_begin(member->hold, &member->renewal, lease->ttl_ms);
-    lease->ttl_ms = member->renewal.row_ttl_ms;
+    lease->asked.ttl_ms = lk_capped_ms(lease, ttl_ms);
+    lk_renewal_begin(member->hold, &member->renewal, lease->asked.ttl_ms);
+    lease->asked.ttl_ms = member->renewal.row_ttl_ms;
     return 0;
 }
 

@@ -49,7 +49,7 @@ static uint32_t row_ttl_ms(const struct lk_hold *hold, uint32_t ttl_ms)
     DL_FOREACH(hold->slot->holds, other)
     {
         int64_t left_ns = lk_remaining_ns(other);
-        uint32_t needed_ms = other->lease.ttl_ms;
+        uint32_t needed_ms = other->lease.asked.ttl_ms;
 
         if (other == hold || left_ns == 0 || !lk_is_same_lease(other, hold))
             continue;
@@ -71,7 +71,7 @@ void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
     hold->pins++;
     renewal->hold = hold;
     renewal->ttl_ms = ttl_ms;
-    renewal->old_ttl_ms = hold->lease.ttl_ms;
+    renewal->old_ttl_ms = hold->lease.asked.ttl_ms;
     renewal->row_ttl_ms = row_ttl_ms(hold, ttl_ms);
     renewal->until_ns =
         lk_believe_until(slot->store, lk_boottime_ns(), renewal->row_ttl_ms);
@@ -84,14 +84,14 @@ void lk_renewal_begin(struct lk_hold *hold, struct lk_renewal *renewal,
         renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
     }
     DL_APPEND2(slot->renewals, renewal, previous, next);
-    hold->lease.deadline_boot_ns =
-        lk_sooner(hold->lease.deadline_boot_ns, renewal->until_ns);
+    hold->lease.believed.until_boot_ns =
+        lk_sooner(hold->lease.believed.until_boot_ns, renewal->until_ns);
     lk_wake_in_time(slot);
 }
 
 uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold)
 {
-    uint32_t shortest = hold->lease.ttl_ms;
+    uint32_t shortest = hold->lease.asked.ttl_ms;
     const struct lk_renewal *renewal;
 
     DL_FOREACH(hold->slot->renewals, renewal)
@@ -124,10 +124,10 @@ static void cap(struct lk_hold *hold, uint32_t cap_ms, int64_t sent_boot_ns)
     if (cap_ms == 0)
         return;
     lk_lease_cap(&hold->lease, cap_ms);
-    latest =
-        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.cap_ms);
-    hold->lease.deadline_boot_ns =
-        lk_sooner(hold->lease.deadline_boot_ns, latest);
+    latest = lk_believe_until(hold->slot->store, sent_boot_ns,
+                              hold->lease.believed.cap_ms);
+    hold->lease.believed.until_boot_ns =
+        lk_sooner(hold->lease.believed.until_boot_ns, latest);
 }
 
 /* Set the deadline after a renewal.  If no other renewal overlapped, the
@@ -136,38 +136,41 @@ static void cap(struct lk_hold *hold, uint32_t cap_ms, int64_t sent_boot_ns)
 static void believe(struct lk_hold *hold, const struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    uint32_t ttl_ms =
-        lease->ttl_ms < renewal->ttl_ms ? lease->ttl_ms : renewal->ttl_ms;
-    int64_t until_ns = lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
+    uint32_t ttl_ms = lease->asked.ttl_ms < renewal->ttl_ms
+                          ? lease->asked.ttl_ms
+                          : renewal->ttl_ms;
+    int64_t until_ns =
+        lk_sooner(lease->believed.until_boot_ns, renewal->others_ns);
 
     if (rc == 0 && renewal->row_ttl_ms > ttl_ms)
         until_ns = lk_sooner(until_ns, lk_believe_until(hold->slot->store,
                                                         sent_boot_ns, ttl_ms));
     if (rc == 0 || renewal->others_ns == LK_NEVER)
-        hold->lease.deadline_boot_ns = until_ns;
+        hold->lease.believed.until_boot_ns = until_ns;
     if (rc == 0 && ttl_ms != renewal->old_ttl_ms)
-        hold->lease.ttl_ms = ttl_ms;
+        hold->lease.asked.ttl_ms = ttl_ms;
 }
 
 void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
                      const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
-    int64_t until_ns = lk_sooner(
-        lk_sooner(renewal->others_ns, lease->deadline_boot_ns),
-        lk_believe_until(hold->slot->store, sent_boot_ns, hold->lease.ttl_ms));
+    int64_t until_ns =
+        lk_sooner(lk_sooner(renewal->others_ns, lease->believed.until_boot_ns),
+                  lk_believe_until(hold->slot->store, sent_boot_ns,
+                                   hold->lease.asked.ttl_ms));
 
     if (rc < 0 || lk_remaining_ns(hold) == 0)
         return;
-    hold->lease.deadline_boot_ns =
-        lk_later(hold->lease.deadline_boot_ns, until_ns);
+    hold->lease.believed.until_boot_ns =
+        lk_later(hold->lease.believed.until_boot_ns, until_ns);
     lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
 
 /* The renewal found that a downgrade without an answer was carried out. */
 static void become_share(struct lk_hold *hold, const struct lk_lease *lease)
 {
-    hold->lease.weight = lease->weight;
-    hold->lease.may_be_share = false;
+    hold->lease.asked.weight = lease->asked.weight;
+    hold->lease.believed.may_be_share = false;
     lk_pass_turn(hold->slot);
 }
 
@@ -177,10 +180,10 @@ static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
 {
     if (hold->lost == 0)
         believe(hold, renewal, lease, rc, sent_boot_ns);
-    if (lease->weight > 0 && !lk_is_share(hold))
+    if (lease->asked.weight > 0 && !lk_is_share(hold))
         become_share(hold, lease);
     if (rc == 0)
-        hold->lease.may_be_share = lease->may_be_share;
+        hold->lease.believed.may_be_share = lease->believed.may_be_share;
     if (rc == 0 && hold->lost == 0 && lk_remaining_ns(hold) > 0)
         lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
@@ -193,9 +196,9 @@ static void limit(struct lk_hold *hold, const struct lk_lease *lease, int rc,
     if (hold->state != LK_HOLD_HELD)
         return;
     if (sent_boot_ns != 0)
-        cap(hold, lease->cap_ms, sent_boot_ns);
+        cap(hold, lease->believed.cap_ms, sent_boot_ns);
     /* A renewal that overlapped may have got no answer. */
-    cap(hold, hold->lease.cap_ms, lk_boottime_ns());
+    cap(hold, hold->lease.believed.cap_ms, lk_boottime_ns());
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         hold->lost != SQLOCK_ELOST)
         (void)lk_lose(hold, rc);

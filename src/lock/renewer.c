@@ -86,7 +86,7 @@ static int64_t due_at(const struct lk_hold *hold)
 {
     const struct lk_store *store = hold->slot->store;
     uint32_t ttl_ms = lk_shortest_ttl_ms(hold);
-    int64_t began = hold->lease.deadline_boot_ns -
+    int64_t began = hold->lease.believed.until_boot_ns -
                     ((int64_t)ttl_ms - lk_margin_ms(&store->options, ttl_ms)) *
                         LK_NS_PER_MS;
     int64_t period = period_ns(hold->slot->registry, ttl_ms);
@@ -114,8 +114,8 @@ static void add_item(struct lk_batch *batch, struct lk_hold *hold)
     struct lk_item *item = &batch->items[batch->count++];
 
     *item = (struct lk_item){.lease = hold->lease, .owner = hold};
-    lk_renewal_begin(hold, &hold->renewing.renewal, hold->lease.ttl_ms);
-    item->lease.ttl_ms = hold->renewing.renewal.row_ttl_ms;
+    lk_renewal_begin(hold, &hold->renewing.renewal, hold->lease.asked.ttl_ms);
+    item->lease.asked.ttl_ms = hold->renewing.renewal.row_ttl_ms;
 }
 
 /* Return whether the batch has the share of the hold for another reader, whose
@@ -138,10 +138,10 @@ static bool is_room_for(const struct lk_batch *batch,
 {
     size_t shares = 0;
 
-    if (hold->lease.weight == 0)
+    if (hold->lease.asked.weight == 0)
         return batch->count < LK_BATCH_MAX;
     for (size_t i = 0; i < batch->count; i++)
-        shares += batch->items[i].lease.weight > 0;
+        shares += batch->items[i].lease.asked.weight > 0;
     return shares < SHARES_MAX && batch->count < LK_BATCH_MAX;
 }
 
@@ -344,7 +344,7 @@ static void report_failure(struct lk_renewer *renewer,
                       &(sqlock_event){.kind = SQLOCK_EVENT_NOT_RENEWED,
                                       .lock = hold->slot->name,
                                       .key = hold->slot->key,
-                                      .token = item->lease.token,
+                                      .token = item->lease.answered.token,
                                       .code = rc < 0 ? rc : item->rc},
                       "the lease of %s could not be renewed: %s",
                       hold->slot->name, err->message);

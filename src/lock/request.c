@@ -299,7 +299,7 @@ static int begin_release(sqlock_request *request, sqlock_error *err)
 
     lk_release_add(member, &undo, err);
     if (member->hold != NULL)
-        member->hold->lease.asked_ns = sqlock_monotonic_ns();
+        member->hold->lease.asked.at_ns = sqlock_monotonic_ns();
     return member->rc;
 }
 

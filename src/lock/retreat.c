@@ -21,9 +21,9 @@ static void give_up(struct lk_acquisition *a, struct lk_part *part)
         lk_clear_aside(part->slot, is_later);
         lk_row_wait_give_up(part, is_later);
     }
-    if (part->lease.fate == LK_CLAIM_IN_DOUBT)
+    if (part->lease.believed.fate == LK_CLAIM_IN_DOUBT)
         lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
-    part->lease.fate = LK_CLAIM_ANSWERED;
+    part->lease.believed.fate = LK_CLAIM_ANSWERED;
 }
 
 /* Undo a nested acquire, because the acquisition has failed or must wait for

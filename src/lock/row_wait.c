@@ -121,12 +121,12 @@ static void keep_place(struct lk_part *part)
     int rc;
 
     if (part->weight > 0 || strcmp(lease.client_id, slot->ticket) != 0 ||
-        lease.fate != LK_CLAIM_ANSWERED)
+        lease.believed.fate != LK_CLAIM_ANSWERED)
         return;
     lk_bell_client_id(slot->store, part->marked_as, slot->ticket, ticket);
-    lease.is_for_peers = true;
-    lease.ticket = ticket;
-    lease.began_ns = 0; /* nobody is asked to look */
+    lease.asked.is_for_peers = true;
+    lease.asked.ticket = ticket;
+    lease.asked.began_ns = 0; /* nobody is asked to look */
     lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(slot->store));
     rc = lk_batch_release(slot->store, &batch, NULL);
     if ((rc < 0 && rc != SQLOCK_EUNCERTAIN) ||
@@ -245,7 +245,7 @@ static void leave(struct lk_slot *slot, bool is_outage)
 bool lk_row_wait_ends(struct lk_part *part)
 {
     /* A claim in doubt is repeated as it was. */
-    if (part->lease.fate == LK_CLAIM_IN_DOUBT ||
+    if (part->lease.believed.fate == LK_CLAIM_IN_DOUBT ||
         sqlock_monotonic_ns() < lk_peers_until_ns(part->slot))
         return false;
     leave(part->slot, false);
@@ -255,8 +255,8 @@ bool lk_row_wait_ends(struct lk_part *part)
 void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
 {
     struct lk_slot *slot = part->slot;
-    bool is_late =
-        part->lease.fate == LK_CLAIM_IN_DOUBT || lk_ticket_is_late(slot);
+    bool is_late = part->lease.believed.fate == LK_CLAIM_IN_DOUBT ||
+                   lk_ticket_is_late(slot);
 
     if (slot->ticket[0] == '\0') {
         lk_peers_end_wait(slot);
@@ -266,5 +266,5 @@ void lk_row_wait_give_up(struct lk_part *part, bool is_outage)
         return;
     leave(slot, is_outage);
     if (is_late) /* it is undone */
-        part->lease.fate = LK_CLAIM_IN_DOUBT;
+        part->lease.believed.fate = LK_CLAIM_IN_DOUBT;
 }

@@ -35,7 +35,7 @@ static int downgrade(struct lk_store *store, struct lk_hold *hold,
         note(hold, lease);
     if (rc < 0)
         return rc;
-    (void)lk_place_end(store, &lease->place, false, false);
+    (void)lk_place_end(store, &lease->answered.place, false, false);
     note(hold, lease);
     return 0;
 }

@@ -85,7 +85,7 @@ void lk_slot_grant(struct lk_part *part, const struct lk_lease *lease)
 
     lk_part_holds(part, lease);
     slot->joined = 0;
-    if (lease->weight > 0)
+    if (lease->asked.weight > 0)
         lk_pass_turn(slot);
     lk_wake_in_time(slot); /* this lease may be shorter than the last one */
     if (slot->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
@@ -149,7 +149,7 @@ static bool wants_more(const struct lk_hold *hold, const struct lk_part *part)
     uint32_t usual_ms = hold->slot->store->options.ttl_ms;
 
     return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
-           part->weight > hold->lease.weight ||
+           part->weight > hold->lease.asked.weight ||
            (wanted->auto_renew && !has->auto_renew) ||
            (wanted->fenced && !has->fenced) ||
            (wanted->max_hold_ms != 0 &&

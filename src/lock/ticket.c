@@ -24,11 +24,12 @@ void lk_ticket_becomes_lease(struct lk_part *part)
     slot->ticket[0] = '\0';
     if (slot->session == NULL)
         return;
-    part->lease.place.connection = slot->session;
+    part->lease.answered.place.connection = slot->session;
     lk_pool_keep(&slot->store->db.waiting, slot->session);
     slot->session = NULL;
-    if (part->lease.weight > 0)
-        (void)lk_place_end(slot->store, &part->lease.place, false, false);
+    if (part->lease.asked.weight > 0)
+        (void)lk_place_end(slot->store, &part->lease.answered.place, false,
+                           false);
 }
 
 void lk_ticket_drop_session(struct lk_slot *slot)

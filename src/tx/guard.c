@@ -115,7 +115,7 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
     struct lk_retry retry;
 
     lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
-    fill(tx, lock, lease->client_id, lease->token, &arguments);
+    fill(tx, lock, lease->client_id, lease->answered.token, &arguments);
     for (unsigned looks = 1;; looks++) {
         bool is_over;
         int rc;
@@ -139,7 +139,7 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
 static int outlast(sqlock_tx *tx, const struct lk_lease *lease,
                    sqlock_error *err)
 {
-    uint32_t idle_ms = lk_idle_ms(lease->ttl_ms);
+    uint32_t idle_ms = lk_idle_ms(lease->asked.ttl_ms);
     int rc;
 
     if (tx->is_adopted || idle_ms <= tx->idle_ms || tx->part->outlast == NULL)
@@ -200,7 +200,8 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     } else if (rc == 0) {
         struct lk_tx_guard *kept = &tx->guards[tx->guard_count++];
 
-        *kept = (struct lk_tx_guard){.lock = lock, .token = lease.token};
+        *kept =
+            (struct lk_tx_guard){.lock = lock, .token = lease.answered.token};
         memcpy(kept->client_id, lease.client_id, sizeof kept->client_id);
     }
     if (rc == 0)
@@ -219,7 +220,7 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
     for (size_t i = 0; i < tx->guard_count; i++) {
         struct lk_tx_guard *guard = &tx->guards[i];
         struct lk_lease lease = {.key = sqlock_key(guard->lock),
-                                 .token = guard->token};
+                                 .answered.token = guard->token};
         struct lk_row row;
 
         memcpy(lease.client_id, guard->client_id, sizeof lease.client_id);

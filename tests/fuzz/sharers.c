@@ -16,7 +16,7 @@
 
 static void check_row(const char *sharers, int64_t end_us)
 {
-    struct lk_lease lease = {.token = 1, .client_id = ID};
+    struct lk_lease lease = {.answered.token = 1, .client_id = ID};
     struct lk_row row = {.exists = true,
                          .is_taken = true,
                          .client_id = GROUP,

@@ -86,7 +86,7 @@ static void test_a_short_part_that_is_cut_shortens_no_other(void **state)
     static const size_t expected[] = {2, 1, 1, 1, 600};
 
     (void)state;
-    items[2].lease.weight = 1;
+    items[2].lease.asked.weight = 1;
     sent.times = 0;
     assert_int_equal(lk_batch_send_parts(&store, &batch, send, 0, NULL), 0);
     assert_int_equal(sent.times, 5);
@@ -283,8 +283,8 @@ static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
     for (size_t i = 0; i < 5; i++)
         items[i] = (struct lk_item){
             .lease = {.key = "key",
-                      .weight = i == 1 || i == 2 ? 1 : 0,
-                      .deadline_boot_ns = LK_NEVER},
+                      .asked.weight = i == 1 || i == 2 ? 1 : 0,
+                      .believed.until_boot_ns = LK_NEVER},
             .owner = refused >> i & 1 ? &items[i] : NULL,
         };
     batch->items = items;
@@ -356,7 +356,8 @@ static void test_a_claim_that_may_come_late_is_not_halved(void **state)
 
     (void)state;
     for (int is_late = 0; is_late < 2; is_late++) {
-        struct lk_item items[3] = {{.lease = {.key = "key", .weight = 1}}};
+        struct lk_item items[3] = {
+            {.lease = {.key = "key", .asked.weight = 1}}};
         struct lk_batch batch = {.items = items,
                                  .count = 3,
                                  .is_all_or_none = true,
@@ -366,9 +367,10 @@ static void test_a_claim_that_may_come_late_is_not_halved(void **state)
         refusal.rc = SQLOCK_ETIMEDOUT;
         for (size_t i = 0; i < 3; i++) {
             items[i].lease.key = "key";
-            items[i].lease.deadline_boot_ns = LK_NEVER;
+            items[i].lease.believed.until_boot_ns = LK_NEVER;
         }
-        items[2].lease.fate = is_late ? LK_CLAIM_LATE : LK_CLAIM_ANSWERED;
+        items[2].lease.believed.fate =
+            is_late ? LK_CLAIM_LATE : LK_CLAIM_ANSWERED;
         items[2].owner = &items[2];
         assert_int_equal(lk_batch_send_parts(&store, &batch, refuse, 0, NULL),
                          0);
@@ -383,19 +385,19 @@ static void test_a_claim_that_may_come_late_is_not_halved(void **state)
 /* A statement that was not sent leaves the time of the one before. */
 static void test_the_time_of_the_last_statement_stays(void **state)
 {
-    struct lk_item item = {.lease = {.ttl_ms = 500}};
+    struct lk_item item = {.lease = {.asked.ttl_ms = 500}};
     struct lk_batch batch = {.items = &item, .count = 1, .sent_boot_ns = 7};
     struct lk_run run = {.was_uncertain = true};
 
     (void)state;
     lk_batch_note_times(&batch, &run);
     assert_int_equal(batch.sent_boot_ns, 7);
-    assert_int_equal(item.lease.cap_ms, 0); /* it has read only */
+    assert_int_equal(item.lease.believed.cap_ms, 0); /* it has read only */
     run.sent_boot_ns = 8;
     run.is_write = true;
     lk_batch_note_times(&batch, &run);
     assert_int_equal(batch.sent_boot_ns, 8);
-    assert_int_equal(item.lease.cap_ms, 500);
+    assert_int_equal(item.lease.believed.cap_ms, 500);
 }
 
 /* The row of a lease is known by its CLIENT_ID, where the application chooses

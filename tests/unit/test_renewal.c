@@ -31,9 +31,9 @@ static void hold(struct renewed *renewed, uint32_t hours)
     renewed->hold.slot = &renewed->slot;
     renewed->hold.state = LK_HOLD_HELD;
     (void)snprintf(lease->client_id, sizeof lease->client_id, "%s", "client");
-    lease->ttl_ms = hours * HOUR_MS;
-    lease->deadline_boot_ns =
-        lk_believe_until(&renewed->store, lk_boottime_ns(), lease->ttl_ms);
+    lease->asked.ttl_ms = hours * HOUR_MS;
+    lease->believed.until_boot_ns = lk_believe_until(
+        &renewed->store, lk_boottime_ns(), lease->asked.ttl_ms);
 }
 
 static void begin(struct renewed *renewed, struct lk_renewal *renewal,
@@ -50,9 +50,9 @@ static void end(struct renewed *renewed, struct lk_renewal *renewal,
     struct lk_lease lease = renewed->hold.lease;
     int64_t sent_boot_ns = lk_boottime_ns();
 
-    lease.ttl_ms = hours * HOUR_MS;
-    lease.deadline_boot_ns =
-        lk_believe_until(&renewed->store, sent_boot_ns, lease.ttl_ms);
+    lease.asked.ttl_ms = hours * HOUR_MS;
+    lease.believed.until_boot_ns =
+        lk_believe_until(&renewed->store, sent_boot_ns, lease.asked.ttl_ms);
     lk_renewal_end(&renewed->hold, renewal, &lease, rc, sent_boot_ns);
 }
 
@@ -61,7 +61,7 @@ static void end(struct renewed *renewed, struct lk_renewal *renewal,
 static void expect_hours(const struct renewed *renewed, uint32_t hours)
 {
     int64_t now_ns = lk_boottime_ns();
-    int64_t deadline_ns = renewed->hold.lease.deadline_boot_ns;
+    int64_t deadline_ns = renewed->hold.lease.believed.until_boot_ns;
 
     assert_true(deadline_ns <=
                 lk_believe_until(&renewed->store, now_ns, hours * HOUR_MS));
@@ -84,7 +84,7 @@ static void test_a_renewal_alone_moves_the_deadline(void **state)
     expect_hours(&renewed, 4);
     end(&renewed, &one, 4, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
 
 /* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
@@ -192,12 +192,12 @@ static void test_a_renewal_of_a_released_lease_moves_nothing(void **state)
     begin(&renewed, &one, 4);
     lease = renewed.hold.lease;
     renewed.hold.state = LK_HOLD_RELEASING;
-    lease.ttl_ms = 8 * HOUR_MS;
-    lease.deadline_boot_ns =
-        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
+    lease.asked.ttl_ms = 8 * HOUR_MS;
+    lease.believed.until_boot_ns =
+        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.asked.ttl_ms);
     lk_renewal_end(&renewed.hold, &one, &lease, 0, lk_boottime_ns());
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
 
 /* End a renewal for that many hours whose statement got no answer. */
@@ -226,7 +226,7 @@ static void test_an_unanswered_renewal_limits_those_after_it(void **state)
     begin(&renewed, &one, 8);
     end(&renewed, &one, 8, 0);
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
 
 /* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
@@ -242,15 +242,15 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
     (void)state;
     hold(&renewed, 10);
     lease = renewed.hold.lease;
-    lease.ttl_ms = 8 * HOUR_MS;
-    lease.deadline_boot_ns =
-        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.ttl_ms);
+    lease.asked.ttl_ms = 8 * HOUR_MS;
+    lease.believed.until_boot_ns =
+        lk_believe_until(&renewed.store, lk_boottime_ns(), lease.asked.ttl_ms);
     begin(&renewed, &answered, 8);
     begin(&renewed, &unanswered, 4);
     end_in_doubt(&renewed, &unanswered, 4);
     lk_renewal_end(&renewed.hold, &answered, &lease, 0, lk_boottime_ns());
     expect_hours(&renewed, 4);
-    assert_int_equal(renewed.hold.lease.ttl_ms, 4 * HOUR_MS);
+    assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -86,7 +86,8 @@ static void test_after_a_refusal_each_goes_on_alone(void **state)
     assert_string_equal(sent, "claim 0, claims 12, ");
     for (size_t i = 1; i < scene->count; i++) {
         expect_nothing(&scene->members[i]);
-        assert_int_equal(scene->members[i].batch.items[0].lease.cap_ms, 0);
+        assert_int_equal(scene->members[i].batch.items[0].lease.believed.cap_ms,
+                         0);
     }
 }
 
@@ -130,7 +131,7 @@ static void test_each_is_in_doubt_without_an_answer(void **state)
         assert_code(SQLOCK_EUNCERTAIN, member->rc, &member->worker.err);
         assert_int_not_equal(member->batch.sent_boot_ns, 0);
         assert_true(member->run.was_uncertain);
-        assert_int_equal(member->item.lease.cap_ms, TTL_MS);
+        assert_int_equal(member->item.lease.believed.cap_ms, TTL_MS);
     }
 }
 

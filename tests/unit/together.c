@@ -201,7 +201,7 @@ static int run_member(struct worker *worker)
 struct member *add(struct scene *scene, sqlock_statement_kind kind, char key)
 {
     struct member *member = &scene->members[scene->count++];
-    struct lk_lease lease = {.name = "name", .ttl_ms = TTL_MS};
+    struct lk_lease lease = {.name = "name", .asked.ttl_ms = TTL_MS};
 
     member->scene = scene;
     member->kind = kind;

@@ -59,7 +59,7 @@ static int64_t deadline_of(sqlock_lock *lock)
     int64_t deadline;
 
     pthread_mutex_lock(&lk_mutex);
-    deadline = lk_present(lock->slot)->lease.deadline_boot_ns;
+    deadline = lk_present(lock->slot)->lease.believed.until_boot_ns;
     pthread_mutex_unlock(&lk_mutex);
     return deadline;
 }

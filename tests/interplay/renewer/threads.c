@@ -47,10 +47,11 @@ static int wait_until_cancelled(struct worker *worker)
 /* Leave a release in doubt, which the resolver has to send again. */
 static void leave_a_doubt(sqlock_registry *registry, const sqlock_lock *lock)
 {
-    struct lk_lease lease = {.key = lock->slot->key, .ttl_ms = LONG_TTL_MS};
+    struct lk_lease lease = {.key = lock->slot->key,
+                             .asked.ttl_ms = LONG_TTL_MS};
 
     memset(lease.client_id, '0', sizeof lease.client_id - 1);
-    lease.deadline_boot_ns = lk_after_ms(lk_boottime_ns(), LONG_TTL_MS);
+    lease.believed.until_boot_ns = lk_after_ms(lk_boottime_ns(), LONG_TTL_MS);
     lk_resolver_add_release(&registry->store, &lease);
 }
 

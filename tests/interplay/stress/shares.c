@@ -129,9 +129,9 @@ static struct event *begin_event(struct shares *history,
     event->downgraded = downgraded;
     event->sent_ns = sent_ns;
     event->from_ns = from_ns;
-    event->weight = lease->weight;
-    atomic_store(&event->until_ns, lease->deadline_boot_ns);
-    atomic_store(&event->token, lease->token);
+    event->weight = lease->asked.weight;
+    atomic_store(&event->until_ns, lease->believed.until_boot_ns);
+    atomic_store(&event->token, lease->answered.token);
     return event;
 }
 
@@ -144,12 +144,13 @@ static bool take(struct lk_store *store, struct shares *history,
         struct lk_item item;
         int rc;
 
-        if (lease->fate != LK_CLAIM_IN_DOUBT) {
+        if (lease->believed.fate != LK_CLAIM_IN_DOUBT) {
             /* A ticket keeps its CLIENT_ID; another claim gets a new one, as
              * the resolver frees what a late copy takes. */
-            if (!lease->may_wait)
+            if (!lease->asked.may_wait)
                 lease->client_id[0] = '\0';
-            if (lease->fate == LK_CLAIM_ANSWERED || !lease->may_wait)
+            if (lease->believed.fate == LK_CLAIM_ANSWERED ||
+                !lease->asked.may_wait)
                 *sent_ns = lk_boottime_ns();
         }
         lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
@@ -176,20 +177,21 @@ static void hold(struct lk_store *store, struct shares *history,
     if (below(3) == 0) {
         lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
         if (lk_batch_renew(store, &batch, NULL) == 0 && item.rc == 0)
-            atomic_store(&event->until_ns, item.lease.deadline_boot_ns);
+            atomic_store(&event->until_ns, item.lease.believed.until_boot_ns);
         *lease = item.lease;
     }
-    if (lease->weight == 0 && history->permits == 0 && below(2) == 0) {
+    if (lease->asked.weight == 0 && history->permits == 0 && below(2) == 0) {
         int64_t now = lk_boottime_ns();
 
-        atomic_store(&event->until_ns, lk_sooner(now, lease->deadline_boot_ns));
+        atomic_store(&event->until_ns,
+                     lk_sooner(now, lease->believed.until_boot_ns));
         if (lk_share_downgrade(store, lease, NULL) != 0)
             return;
         event = begin_event(history, event, lease, now, lk_boottime_ns());
         check_sleep(below(4));
     }
     atomic_store(&event->until_ns,
-                 lk_sooner(lk_boottime_ns(), lease->deadline_boot_ns));
+                 lk_sooner(lk_boottime_ns(), lease->believed.until_boot_ns));
     lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
     (void)lk_batch_release(store, &batch, NULL);
 }
@@ -226,14 +228,14 @@ static int work(struct fixture *fixture, struct shares *history,
     while (lk_boottime_ns() < history->ends_ns) {
         struct lk_lease lease = {
             .key = key,
-            .ttl_ms = TTL_MS,
-            .may_wait = below(4) == 0,
-            .permits = history->permits,
+            .asked.ttl_ms = TTL_MS,
+            .asked.may_wait = below(4) == 0,
+            .asked.permits = history->permits,
         };
         int64_t sent_ns = 0;
 
         if (below(6) > 0)
-            lease.weight = history->permits == 0 ? 1 : 1 + below(2);
+            lease.asked.weight = history->permits == 0 ? 1 : 1 + below(2);
         if (take(store, history, &lease, &sent_ns))
             hold(store, history, &lease, sent_ns);
     }
