@@ -80,6 +80,11 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
     case SQLOCK_SQL_GRACE:
     case SQLOCK_SQL_BEGIN_GRACE:
     case SQLOCK_SQL_LENGTHEN_GRACE:
+    case SQLOCK_SQL_ALLOW_GRACE:
+    case SQLOCK_SQL_LEAST_GRACE:
+    case SQLOCK_SQL_STANDBYS:
+    case SQLOCK_SQL_LONGER:
+    case SQLOCK_SQL_SHORTEN_GRACE:
     case SQLOCK_SQL_END_GRACE:
         return layout != SQLOCK_LAYOUT_SQLOCK ||
                subject.database->bit == ON_SQLITE;
