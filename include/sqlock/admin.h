@@ -235,7 +235,8 @@ SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
 
 /**
  * Return for how many ms the server grants nothing, as this registry found it
- * last.  A server that was promoted, or was recovered to a point in
+ * last: when it was opened, acquired a lock, or called sqlock_find() over a new
+ * session.  A server that was promoted, or was recovered to a point in
  * time, may have forgotten leases: until the longest of them has run out,
  * acquiring is EBUSY or waits, while leases are renewed, released and guarded
  * as ever.  After a snapshot, or pg_restore into the same server, nothing is

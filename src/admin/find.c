@@ -18,6 +18,7 @@
 #include "base/retry.h"
 #include "base/text.h"
 #include "db/transaction.h"
+#include "lease/grace.h"
 
 #define PATTERN_MAX 255 /* bytes; LOCK_NAME has as many characters */
 
@@ -260,6 +261,7 @@ int sqlock_find_sized(sqlock_registry *registry,
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
     fill(list.store, &chosen, like, &arguments);
     rc = read_rows(&list, chosen.limit != 0, err);
+    lk_grace_refresh(list.store); /* over the session that has read */
     if (rc == 0)
         rc = lk_info_sort(&list.rows, list.count, chosen.sort, err);
     if (rc < 0) {

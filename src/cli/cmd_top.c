@@ -8,6 +8,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ typedef struct look {
     size_t count;
     const sqlock_info **by_key; /* the rows, sorted by region and key */
     int64_t at_ns;
+    int64_t grace_ms; /* for which the server grants nothing */
 } look;
 
 /* Totals of a reading and of changes since the one before. */
@@ -96,6 +98,7 @@ static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
     rc = sqlock_find(registry, &options, &seen->rows, &seen->count, err);
     if (rc < 0)
         return rc;
+    seen->grace_ms = sqlock_registry_grace_ms(registry);
     seen->by_key = calloc(seen->count + 1, sizeof *seen->by_key);
     if (seen->by_key == NULL) {
         clear(seen);
@@ -168,7 +171,8 @@ static totals sum_up(const look *before, const look *now)
 
 /* ---------------------------------------------------------------- output -- */
 
-static void print_totals(const top_view *view, const totals *sum)
+static void print_totals(const top_view *view, const look *seen,
+                         const totals *sum)
 {
     char now[32] = "";
     struct timespec clock;
@@ -185,6 +189,9 @@ static void print_totals(const top_view *view, const totals *sum)
         printf("%lld", (long long)sum->waiting);
     else
         fputs("-", stdout);
+    if (seen->grace_ms > 0)
+        printf("  grants nothing for %" PRId64 " s",
+               (seen->grace_ms + 999) / 1000);
     if (sum->seconds > 0)
         printf("  hand-overs %.1f/s  renewals %.1f/s  lost %zu\n\n",
                (double)sum->changes / sum->seconds,
@@ -202,12 +209,12 @@ static int print_json(const cli *app, const look *seen, const totals *sum)
     for (i = 0; i < seen->count && i < ROWS_DEFAULT; i++)
         locks = cli_json_append(locks, cli_info_json(app, &seen->rows[i]));
     value = json_pack(
-        "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:o}", "held",
+        "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:f, s:o}", "held",
         (json_int_t)sum->held, "expired", (json_int_t)sum->expired, "waiting",
         sum->waiting >= 0 ? json_integer(sum->waiting) : json_null(), "seconds",
         sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
-        (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "locks",
-        locks);
+        (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "grace",
+        (double)seen->grace_ms / 1e3, "locks", locks);
     if (!cli_write_json(value, false))
         return CLI_SYSTEM;
     putchar('\n');
@@ -231,7 +238,7 @@ static int print_look(const top_view *view, const look *seen, const totals *sum)
         locks.count = lines - HEAD_LINES - 1;
     if (view->is_screen)
         fputs("\033[H\033[2J", stdout);
-    print_totals(view, sum);
+    print_totals(view, seen, sum);
     status = cli_locks_print(&locks);
     if (!view->is_screen)
         putchar('\n');

@@ -327,22 +327,38 @@ int lk_grace_error(const struct lk_store *store, int rc, sqlock_error *err)
 
 /* --- the first look, and the last word --- */
 
+/* Check a connection of the pool, unless that is known to grant. */
+static int check_one(struct lk_store *store, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    struct lk_connection *connection = NULL;
+    int rc = lk_pool_take(&store->db.pool, deadline_ns, &connection, err);
+
+    if (rc < 0)
+        return rc;
+    if (!connection->is_checked || lk_grace_left_ns(store) > 0)
+        rc = check(store, connection, deadline_ns, err);
+    lk_db_finish(&store->db, connection, rc);
+    return rc;
+}
+
+void lk_grace_refresh(struct lk_store *store)
+{
+    if (store->grace.is_kept)
+        (void)check_one(store, lk_store_deadline(store), NULL);
+}
+
 int lk_grace_begin(struct lk_store *store, sqlock_error *err)
 {
     int64_t deadline_ns =
         lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
-    struct lk_connection *connection = NULL;
     int rc;
 
     if (store->table.beside == 0 || store->layout != SQLOCK_LAYOUT_SQLOCK)
         return 0;
     store->grace.is_kept = true;
     store->grace.is_written = store->table.beside == 2;
-    rc = lk_pool_take(&store->db.pool, deadline_ns, &connection, err);
-    if (rc < 0)
-        return lk_db_of_reading(rc, err);
-    rc = check(store, connection, deadline_ns, err);
-    lk_db_finish(&store->db, connection, rc);
+    rc = lk_db_of_reading(check_one(store, deadline_ns, err), err);
     store->db.epoch.check = check;
     /* Noted now, it does not delay the first lock. */
     return rc == 0 ? lk_longest_raise(store, store->options.ttl_ms, deadline_ns,

@@ -33,6 +33,11 @@ void lk_grace_clear(struct lk_grace *grace);
  * Return 0, or why the row could not be read. */
 int lk_grace_begin(struct lk_store *store, sqlock_error *err);
 
+/* Look again, for who only reads: over a session that was not looked at, or
+ * while nothing is granted.  A failure here is one of the next statement,
+ * too. */
+void lk_grace_refresh(struct lk_store *store);
+
 /* Return for how many ns the server grants nothing, as far as this process
  * knows; 0: it grants. */
 int64_t lk_grace_left_ns(const struct lk_store *store);

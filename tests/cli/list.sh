@@ -248,8 +248,23 @@ tops() {
     give_all
 }
 
+# While the server may have forgotten leases, top says for how long.
+graces() {
+    [ "$database" != sqlite ] || return 0
+    client <<<"UPDATE ${prefix}LOCK_SERVER SET GRANTS_FROM = '2100-01-01';"
+    run top -n 1
+    like "top tells that nothing is granted" "$out" \
+        "*waiting -  grants nothing for [1-9]* s  hand-overs*"
+    run top -n 1 --json
+    is "also in JSON" "$(grep -c '"grace": [1-9]' <<<"$out")" 1
+    client <<<"UPDATE ${prefix}LOCK_SERVER SET GRANTS_FROM = SINCE;"
+    run top -n 1
+    is "and no more when it is over" "$(grep -c "grants" <<<"$out")" 0
+}
+
 for one in $(databases); do
     use "$one" || continue
+    graces
     chosen
     states
     tops

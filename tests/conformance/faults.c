@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "sqlock/admin.h"
 #include "sqlock/event.h"
 #include "support/tap.h"
 
@@ -80,7 +81,38 @@ static void test_F57_a_promotion_is_noticed_and_told(void **state)
     registry_end(registry);
 }
 
+/* A registry that only reads learns of it, too, from the first session that it
+ * opens after a failover. */
+static void test_F57_who_only_reads_is_told_of_a_grace(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    atomic_bool is_contended = true;
+    sqlock_info *rows;
+    size_t count;
+
+    assert_ok(list_all(registry, &rows, &count, &f->err));
+    sqlock_info_free(rows, count);
+    assert_int_equal(sqlock_registry_grace_ms(registry), 0);
+    (void)sql_run(&f->sql, "UPDATE %s_SERVER SET GRANTS_FROM = '2100-01-01'",
+                  f->table);
+    tap_hooks(break_off, NULL, &is_contended);
+    assert_ok(list_all(registry, &rows, &count, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    sqlock_info_free(rows, count);
+    assert_true(sqlock_registry_grace_ms(registry) > 0);
+    (void)sql_run(&f->sql, "UPDATE %s_SERVER SET GRANTS_FROM = SINCE",
+                  f->table);
+    check_sleep(1100); /* the row is read once a second */
+    assert_ok(list_all(registry, &rows, &count, &f->err));
+    sqlock_info_free(rows, count);
+    assert_int_equal(sqlock_registry_grace_ms(registry), 0);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_F57_a_promotion_is_noticed_and_told),
+    TEST_STOPPING_IN(test_F57_who_only_reads_is_told_of_a_grace, ON_SERVERS,
+                     IN_SQLOCK),
 };
 const struct topic topic_faults = TOPIC(tests);
