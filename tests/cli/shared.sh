@@ -68,6 +68,9 @@ slots() {
     is "--slots: of a lock without a number" "$status/$out" 64/
     is_one_line "--slots: and it is said"
     has "--slots: and what to do" "$err" "--slots=3"
+    run run -n slotless -- true
+    run run --slots slotless -- echo in
+    is "--slots: nor of one that has been used" "$status/$out" 64/
     run acquire --slots slotless
     is "acquire --slots: of a lock without a number" "$status/$out" 64/
     run run --slots= slots -- echo in

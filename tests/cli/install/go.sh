@@ -42,7 +42,7 @@ for bin in "$(dirname "$(command -v go)")" "${SQLOCK_TEST_GO:-$oldest}"; do
     check "the program is built by $version" go build -o "$dir/workers" \
         ./workers
     check "go vet of $version has no complaint" go vet ./...
-    check "goroutines take turns, share permits, wait and read, $version" \
+    check "goroutines take turns, share permits, wait, read and forget, $version" \
         "$dir/workers" "sqlite:$dir/locks.db"
     rm -f "$dir"/locks.db*
 done

@@ -307,6 +307,29 @@ static void test_in_a_callback()
     readers.join();
 }
 
+static void test_order()
+{
+    const auto registry = open_registry();
+    auto mutex = registry.mutex("in order");
+    std::vector<int> came; /* the mutex guards it */
+    waiters threads;
+    bool waited = true;
+
+    mutex.lock();
+    for (int i = 0; i < 3; i++) {
+        threads.add([&, i] {
+            mutex.lock();
+            came.push_back(i);
+            mutex.unlock();
+        });
+        waited = threads.wait() && waited;
+    }
+    mutex.unlock();
+    threads.join();
+    check(waited && came == std::vector<int>{0, 1, 2},
+          "threads get a mutex in the order in which they came");
+}
+
 int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
@@ -315,5 +338,6 @@ int main(int argc, char **argv)
         test_before_the_wait();
         test_each_of_several();
         test_in_a_callback();
+        test_order();
     });
 }

@@ -38,6 +38,19 @@ static void test_durations()
           "the longest and the shortest durations do not overflow");
 }
 
+/* What the turn of the thread has taken is no more there for the lock. */
+static void test_total_wait()
+{
+    const auto left = sqlock::detail::lock_state::left_of;
+    const auto begun = std::chrono::steady_clock::now() - 400ms;
+
+    check(left(100000, begun) <= 99600 && left(100000, begun) > 0,
+          "a wait is shorter by the wait for the turn");
+    check(left(400, begun) == 0, "and over with it");
+    check(left(0, begun) == 0 && left(SQLOCK_FOREVER, begun) == SQLOCK_FOREVER,
+          "but for a try, and one without limit");
+}
+
 static void test_excludes()
 {
     const auto one = open_registry();
@@ -402,6 +415,7 @@ int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
         test_durations();
+        test_total_wait();
         test_excludes();
         count(true);
         count(false);

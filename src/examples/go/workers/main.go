@@ -1,5 +1,5 @@
 // workers: goroutines that take turns at a lock, and never meet; that share
-// permits, and read together.
+// permits, and read together; and a lease that is forgotten.
 //
 //	workers URL
 package main
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,7 @@ func run(url string) error {
 		return err
 	}
 	defer registry.Close()
-	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read} {
+	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read, keep} {
 		if err := take(registry); err != nil {
 			return err
 		}
@@ -107,6 +108,39 @@ func usePermits(registry *sqlock.Registry) error {
 		return fmt.Errorf("more permits than there are were taken: %v", err)
 	}
 	fmt.Printf("%d goroutines had %d permits\n", workers, permits)
+	return nil
+}
+
+// A lease is renewed until it is released, which may be left to the garbage
+// collector.
+func keep(registry *sqlock.Registry) error {
+	if err := forget(registry); err != nil {
+		return err
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		runtime.GC()
+		if lease, err := registry.TryAcquire("kept"); err == nil {
+			fmt.Println("a lease was renewed, and released when it was forgotten")
+			return lease.Release()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return errors.New("a lease that was forgotten is held for ever")
+}
+
+func forget(registry *sqlock.Registry) error {
+	lease, err := registry.Acquire(context.Background(), "kept")
+	if err != nil {
+		return err
+	}
+	left := lease.Remaining()
+	for now := left; now <= left; now = lease.Remaining() {
+		if now == 0 {
+			return errors.New("a lease was not renewed")
+		}
+		left = now
+		time.Sleep(10 * time.Millisecond)
+	}
 	return nil
 }
 
