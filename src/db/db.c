@@ -275,6 +275,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     wish.latest_ns = latest_ns;
     wish.is_urgent = run->patient_until_ns != 0;
     wish.is_wary = refusal->is_wary;
+    wish.is_brief = !run->is_write;
     rc = lk_db_take(db, pool, &wish, &connection, err);
     if (lk_is_outage(rc) && has_one_writer(db))
         sweep(db);

@@ -215,9 +215,13 @@ typedef struct sqlock_bell {
      * is free once its owner gives it up or dies.  It is given up at once, not
      * with a commit. */
     bool is_of_one;
+    /* If !is_of_one: the connection may run statements, too, until `end`, but
+     * none while another thread calls hear().  Rings that come meanwhile are
+     * kept. */
+    bool keeps_rings;
 
-    /** Begin to hear on this connection, which is used for nothing else until
-     *  `end`, and on which no transaction is open.
+    /** Begin to hear on this connection, on which no transaction is open, and
+     *  which is used for nothing else until `end` unless it keeps_rings.
      *  If !is_of_one, @p name is the process's own bell; @p until_ns is not
      *  used.  Rings before the call are not heard, those after it are.
      *  If is_of_one, @p name is the bell of the one before: send the statement

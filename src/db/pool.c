@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/service.h"
 #include "base/thread.h"
 
 /* How long to wait for a connection in use before trying again to open one on a
@@ -121,7 +122,8 @@ static void signal_change(struct lk_pool *pool)
         pthread_cond_signal(&pool->at_last);
         return;
     }
-    if (pool->proven > 0) /* that one may not want what has become free */
+    /* That one may not want what has become free. */
+    if (pool->proven > 0 || pool->hearer_use != LK_HEARER_FREE)
         pthread_cond_broadcast(&pool->given_back);
     else
         pthread_cond_signal(&pool->given_back);
@@ -153,37 +155,72 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
 }
 
 /* Return how many connections the pool may have: its size, one more for
- * statements of locks while transactions have borrowed as many as the size, and
- * those that are kept for leases, up to LK_POOL_KEPT_MAX. */
+ * statements of locks while transactions have borrowed as many as the size, the
+ * hearer, and those that are kept for leases, up to LK_POOL_KEPT_MAX. */
 static uint32_t limit_of(const struct lk_pool *pool)
 {
     uint32_t size = pool->options.size;
 
     return size + (pool->lent >= size ? 1 : 0) +
+           (pool->hearer != NULL && pool->hearer_use != LK_HEARER_FREE ? 1
+                                                                       : 0) +
            (pool->kept < LK_POOL_KEPT_MAX ? pool->kept : LK_POOL_KEPT_MAX);
+}
+
+/* Return whether the hearer may be taken. */
+static bool may_use_hearer(const struct lk_pool *pool,
+                           const struct lk_wish *wish)
+{
+    switch (pool->hearer_use) {
+    case LK_HEARER_FREE:
+        return !wish->is_lent;
+    case LK_HEARER_BRIEF:
+        return wish->is_brief || wish->is_open;
+    case LK_HEARER_ALONE:
+    default:
+        return false;
+    }
 }
 
 static bool is_wanted(const struct lk_connection *connection,
                       const struct lk_wish *wish)
 {
+    const struct lk_pool *pool = connection->pool;
+
+    if (wish->hears && pool->hearer != NULL)
+        return connection == pool->hearer;
+    if (connection == pool->hearer && !may_use_hearer(pool, wish))
+        return false;
     return !wish->is_proven || atomic_load(&connection->has_written);
 }
 
-/* Take the first idle connection that is wanted, or return NULL. */
+/* Take the first idle connection that is wanted (NULL: any), or return NULL. */
 static struct lk_connection *take_idle(struct lk_pool *pool,
                                        const struct lk_wish *wish)
 {
     struct lk_connection **at = &pool->idle;
     struct lk_connection *connection;
 
-    while (*at != NULL && !is_wanted(*at, wish))
+    while (*at != NULL && wish != NULL && !is_wanted(*at, wish))
         at = &(*at)->next_idle;
     connection = *at;
     if (connection != NULL) {
         *at = connection->next_idle;
+        if (wish != NULL && wish->hears)
+            connection->use = LK_USE_HEARD;
         note_taken(pool, connection);
     }
     return connection;
+}
+
+/* Return whether one more may be opened.  The hearer is neither there for
+ * transactions, nor in the way of a hearer. */
+static bool may_open(const struct lk_pool *pool, const struct lk_wish *wish)
+{
+    bool is_beside = wish->hears || (wish->is_lent && pool->hearer != NULL &&
+                                     pool->hearer_use == LK_HEARER_FREE);
+
+    return !wish->is_open && pool->count < limit_of(pool) + (is_beside ? 1 : 0);
 }
 
 /* Take an idle connection into *out; or take the right to open one, and set
@@ -194,12 +231,12 @@ static bool find_place(struct lk_pool *pool, const struct lk_wish *wish,
     *out = NULL;
     if (wish->is_lent && pool->lent >= pool->options.size)
         return false;
-    if (pool->urgent > 0 && !wish->is_urgent)
+    if (pool->urgent > 0 && !wish->is_urgent && !wish->hears)
         return false;
     *out = take_idle(pool, wish);
     if (*out != NULL)
         return true;
-    if (wish->is_open || pool->count >= limit_of(pool))
+    if (!may_open(pool, wish))
         return false;
     pool->count++;
     pool->opening++;
@@ -439,7 +476,18 @@ void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Give a connection back, to be the next or the last one that is taken. */
+/* Tell the bell, if it relies on that connection, that others have ended using
+ * it, or have closed it.  The caller holds the mutex. */
+static void tell(const struct lk_pool *pool,
+                 const struct lk_connection *connection)
+{
+    if (connection == pool->hearer && connection->use != LK_USE_HEARD &&
+        pool->hearer_use != LK_HEARER_FREE)
+        lk_handler_wake(pool->ear);
+}
+
+/* Give a connection back, to be the next or the last one that is taken.  The
+ * hearer is always the last. */
 static void give(struct lk_pool *pool, struct lk_connection *connection,
                  bool puts_last)
 {
@@ -449,6 +497,8 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
 
     pthread_mutex_lock(&pool->mutex);
     was_kept = connection->use == LK_USE_KEPT;
+    puts_last = puts_last || connection == pool->hearer;
+    tell(pool, connection);
     forget_taken(pool, connection);
     is_over = was_kept && pool->count > limit_of(pool);
     if (!is_over) {
@@ -481,6 +531,9 @@ void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
 {
     pthread_mutex_lock(&pool->mutex);
+    tell(pool, connection);
+    if (connection == pool->hearer)
+        pool->hearer = NULL;
     forget_taken(pool, connection);
     pthread_mutex_unlock(&pool->mutex);
     free_connection(pool, connection);
@@ -491,15 +544,13 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-static const struct lk_wish any = {0};
-
 void lk_pool_drain(struct lk_pool *pool)
 {
     for (;;) {
         struct lk_connection *connection;
 
         pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, &any);
+        connection = take_idle(pool, NULL);
         pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;
@@ -524,7 +575,7 @@ void lk_pool_sweep(struct lk_pool *pool)
         struct lk_connection *connection;
 
         pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, &any);
+        connection = take_idle(pool, NULL);
         pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;

@@ -13,12 +13,23 @@
 #include "db/driver.h"
 
 struct lk_db;
+struct lk_handler;
 
 /* The purpose of a connection that was taken. */
 enum lk_use {
     LK_USE_CALL, /* one call, which gives it back soon */
     LK_USE_LENT, /* a transaction: lk_wish.is_lent */
-    LK_USE_KEPT  /* a lease, for as long as it lasts: lk_pool_keep() */
+    LK_USE_KEPT, /* a lease, for as long as it lasts: lk_pool_keep() */
+    LK_USE_HEARD /* to read its rings: lk_wish.hears */
+};
+
+/* The other uses of the connection that hears rings. */
+enum lk_hearer_use {
+    LK_HEARER_FREE,  /* nobody waits for a ring: all but transactions, if no
+                        other connection is idle */
+    LK_HEARER_BRIEF, /* statements that read, likewise; and what may open none.
+                        It does not count against the pool's size */
+    LK_HEARER_ALONE  /* nothing, as the driver demands; likewise */
 };
 
 /* This many kept connections do not count against the pool's size. */
@@ -75,6 +86,10 @@ struct lk_pool {
     /* kept for leases; LK_POOL_KEPT_MAX of them do not count against `size` */
     uint32_t kept;
     struct lk_connection *taken;
+    /* one of the connections: lk_pool_hear(); NULL: none */
+    struct lk_connection *hearer;
+    enum lk_hearer_use hearer_use;
+    struct lk_handler *ear; /* woken when somebody has used or lost it */
     /* as the last one that was opened says (sqlock_description) */
     atomic_bool is_narrow, returns_no_rows;
 };
@@ -109,6 +124,8 @@ struct lk_wish {
      * (lk_db_take()) */
     bool is_wary;
     bool is_proven; /* take only one that has_written; with is_open */
+    bool is_brief;  /* for a statement that waits for no row lock */
+    bool hears;     /* take the hearer alone; any if there is none */
     /* go before all that are not urgent, and count all waiting in late_ns */
     bool is_urgent;
 };
@@ -121,6 +138,13 @@ int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
 /* Take any connection; latest_ns is connect_timeout_ms after the deadline. */
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
+/* Let a taken connection be the hearer, and a handler be woken when others have
+ * used or lost it while it is not FREE. */
+void lk_pool_hear(struct lk_pool *pool, struct lk_connection *connection,
+                  struct lk_handler *ear);
+/* Set what the hearer is used for, also one that comes later. */
+void lk_pool_use_hearer(struct lk_pool *pool, enum lk_hearer_use use);
+bool lk_pool_has_hearer(struct lk_pool *pool);
 /* Keep a taken connection for a lease, without counting it against the pool's
  * size.  It is given back or discarded like any other. */
 void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);

@@ -21,6 +21,15 @@
  * a session that is opened in vain. */
 #define NONE_NS (60000 * LK_NS_PER_MS)
 
+/* How often to read what a session has heard that nobody relies on: the server
+ * keeps for all what one session has not read. */
+#define DRAIN_NS (60000 * LK_NS_PER_MS)
+
+static struct lk_pool *pool_of(const struct lk_bell *bell)
+{
+    return &bell->registry->store.db.pool;
+}
+
 /* --- waking; the caller holds the bell's mutex --- */
 
 static void wake(struct lk_part *part)
@@ -91,22 +100,75 @@ static void rung(void *context, const char *text)
 
 /* The session is lost: let all that it heard for claim again, which opens
  * another one. */
-static void lose_connection(struct lk_bell *bell)
+static void lose_session(struct lk_bell *bell)
 {
     lk_handler_unwatch(&bell->handler, bell->fd);
-    lk_pool_discard(&bell->registry->store.db.waiting, bell->connection);
-    bell->connection = NULL;
+    bell->is_open = false;
+    bell->is_watched = false;
     wake_all(bell);
 }
 
+/* Read the rings of the session, unless a statement is on it, at whose end the
+ * handler is woken. */
 static void hear_all(struct lk_bell *bell)
 {
+    static const struct lk_wish wish = {.is_open = true, .hears = true};
     const sqlock_bell *driver = lk_bell_of(&bell->registry->store);
-    int rc = driver->hear(bell->connection->state, rung, bell);
+    struct lk_connection *session;
+    int rc;
 
-    if ((rc < 0 && rc != SQLOCK_EBUSY) ||
-        lk_handler_watch(&bell->handler, bell->fd, NULL) < 0)
-        lose_connection(bell);
+    if (lk_pool_take_as(pool_of(bell), &wish, &session, NULL) < 0) {
+        if (!lk_pool_has_hearer(pool_of(bell)))
+            lose_session(bell);
+        return;
+    }
+    rc = driver->hear(session->state, rung, bell);
+    bell->fd = driver->descriptor(session->state);
+    if ((rc == 0 || rc == SQLOCK_EBUSY) &&
+        (!bell->is_watched ||
+         lk_handler_watch(&bell->handler, bell->fd, NULL) == 0)) {
+        lk_pool_give(session->pool, session);
+        return;
+    }
+    lk_pool_discard(session->pool, session);
+    lose_session(bell);
+}
+
+/* Read the rings of the session as they come while somebody relies on it, and
+ * let it be used for other statements as far as that allows. */
+static void use_session(struct lk_bell *bell)
+{
+    bool was_watched = bell->is_watched;
+    bool is_alone = !lk_bell_of(&bell->registry->store)->keeps_rings;
+    bool is_free = !is_alone && bell->sleepers == 0 && bell->observers == NULL;
+
+    bell->is_watched = !is_free;
+    lk_pool_use_hearer(pool_of(bell), is_alone  ? LK_HEARER_ALONE
+                                      : is_free ? LK_HEARER_FREE
+                                                : LK_HEARER_BRIEF);
+    if (!bell->is_open || was_watched == bell->is_watched)
+        return;
+    if (!is_free) {
+        hear_all(bell); /* what has come before */
+        return;
+    }
+    lk_handler_unwatch(&bell->handler, bell->fd);
+    bell->drain_ns = lk_after_ns(lk_boottime_ns(), DRAIN_NS);
+    lk_handler_wake_at(&bell->handler, bell->drain_ns);
+}
+
+static void set_asleep(struct lk_bell *bell, struct lk_part *part,
+                       bool is_asleep)
+{
+    if (part->ear.is_asleep == is_asleep)
+        return;
+    part->ear.is_asleep = is_asleep;
+    if (is_asleep) {
+        bell->sleepers++;
+        return;
+    }
+    bell->sleepers--;
+    use_session(bell);
 }
 
 static void note(void *context, const char *text)
@@ -138,7 +200,7 @@ static void ready(void *owner, int fd)
     struct lk_part *part;
 
     pthread_mutex_lock(&bell->mutex);
-    if (bell->connection != NULL && fd == bell->fd) {
+    if (bell->is_open && fd == bell->fd) {
         hear_all(bell);
     } else {
         DL_FOREACH2(bell->listeners, part, ear.next)
@@ -161,6 +223,12 @@ static int64_t look(void *owner)
     struct lk_part *part;
 
     pthread_mutex_lock(&bell->mutex);
+    if (bell->is_open && (bell->is_watched || bell->drain_ns <= now)) {
+        hear_all(bell);
+        bell->drain_ns = lk_after_ns(now, DRAIN_NS);
+    }
+    if (bell->is_open && !bell->is_watched)
+        next = bell->drain_ns;
     DL_FOREACH2(bell->listeners, part, ear.next)
     {
         if (part->ear.look_ns <= now)
@@ -186,25 +254,26 @@ void lk_bell_init(struct lk_bell *bell, sqlock_registry *registry)
 void lk_bell_stop(struct lk_bell *bell)
 {
     lk_service_stop(&bell->service);
-    if (bell->connection != NULL)
-        lk_pool_discard(&bell->registry->store.db.waiting, bell->connection);
-    bell->connection = NULL;
 }
 
-/* Open the session that hears for all; without the mutex. */
-static int open_for_all(struct lk_store *store, int64_t deadline_ns,
-                        struct lk_connection **out, sqlock_error *err)
+/* Let a session hear for all; without the mutex. */
+static int open_for_all(struct lk_bell *bell, int64_t deadline_ns,
+                        sqlock_error *err)
 {
-    const struct lk_wish wish = {.latest_ns = deadline_ns};
+    const struct lk_wish wish = {
+        .wait_until_ns = deadline_ns, .latest_ns = deadline_ns, .hears = true};
+    struct lk_store *store = &bell->registry->store;
+    struct lk_connection *session;
     char name[LK_BELL_SIZE];
-    int rc = lk_pool_take_as(&store->db.waiting, &wish, out, err);
+    int rc = lk_pool_take_as(&store->db.pool, &wish, &session, err);
 
     if (rc < 0)
         return rc;
     lk_bell_name(store, name);
-    rc = lk_bell_call_begin(store, *out, name, LK_NEVER, deadline_ns, err);
-    if (rc < 0)
-        lk_pool_discard(&store->db.waiting, *out);
+    rc = lk_bell_call_begin(store, session, name, LK_NEVER, deadline_ns, err);
+    if (rc == 0)
+        lk_pool_hear(&store->db.pool, session, &bell->handler);
+    lk_pool_return(&store->db.pool, session);
     return rc;
 }
 
@@ -223,32 +292,29 @@ static bool await_other(struct lk_bell *bell, int64_t deadline_ns)
 /* Open that session, if no other thread does.  The caller holds the mutex. */
 static int open_once(struct lk_bell *bell, sqlock_error *err)
 {
-    struct lk_store *store = &bell->registry->store;
-    int64_t deadline_ns = lk_store_deadline(store);
-    struct lk_connection *opened = NULL;
+    int64_t deadline_ns = lk_store_deadline(&bell->registry->store);
     int rc;
 
     if (!await_other(bell, deadline_ns))
         return lk_error(err, SQLOCK_ETIMEDOUT,
                         "another thread's session to wait is not open yet");
-    if (bell->connection != NULL)
+    if (bell->is_open)
         return 0;
     if (bell->none_until_ns > sqlock_monotonic_ns())
         return lk_error(err, SQLOCK_ENOTSUP,
                         "no session to wait is to be had here");
     bell->is_opening = true;
     pthread_mutex_unlock(&bell->mutex);
-    rc = open_for_all(store, deadline_ns, &opened, err);
+    rc = open_for_all(bell, deadline_ns, err);
     pthread_mutex_lock(&bell->mutex);
     bell->is_opening = false;
     (void)pthread_cond_broadcast(&bell->opened);
     if (rc < 0)
         return rc;
-    bell->connection = opened;
+    bell->is_open = true;
     bell->number++;
-    bell->fd = lk_bell_of(store)->descriptor(opened->state);
     hear_all(bell); /* the descriptor does not show what came before */
-    if (bell->connection == NULL)
+    if (!bell->is_open)
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "the session to wait was lost when it was opened");
     return 0;
@@ -284,7 +350,8 @@ int lk_bell_hear_all(struct lk_bell *bell, unsigned heard, bool *is_late,
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&bell->mutex);
-    if (bell->connection == NULL)
+    use_session(bell);
+    if (!bell->is_open)
         rc = open_once(bell, err);
     *is_late = heard != bell->number;
     pthread_mutex_unlock(&bell->mutex);
@@ -312,11 +379,6 @@ static int begin_before(struct lk_bell *bell, struct lk_part *part,
     return rc;
 }
 
-unsigned lk_bell_number(const struct lk_bell *bell)
-{
-    return bell->connection != NULL ? bell->number : 0;
-}
-
 /* Put the part on the list; the caller holds the bell's mutex. */
 static void list(struct lk_bell *bell, struct lk_part *part,
                  enum lk_hearing hearing)
@@ -336,9 +398,10 @@ void lk_bell_expect(struct lk_part *part)
     if (driver == NULL || driver->is_of_one)
         return;
     pthread_mutex_lock(&bell->mutex);
-    part->ear.heard = lk_bell_number(bell);
+    part->ear.heard = bell->number;
     if (part->ear.hearing == LK_HEARS_NOTHING)
         list(bell, part, LK_HEARS_ALL);
+    set_asleep(bell, part, false);
     pthread_mutex_unlock(&bell->mutex);
 }
 
@@ -348,8 +411,12 @@ int lk_bell_hear(struct lk_part *part, const char *before, int64_t until_ns,
     struct lk_bell *bell = &part->slot->registry->bell;
     int rc;
 
-    if (!lk_bell_of(&bell->registry->store)->is_of_one)
+    if (!lk_bell_of(&bell->registry->store)->is_of_one) {
+        pthread_mutex_lock(&bell->mutex);
+        set_asleep(bell, part, true);
+        pthread_mutex_unlock(&bell->mutex);
         return lk_bell_hear_all(bell, part->ear.heard, is_late, err);
+    }
     *is_late = false;
     rc = lk_handler_start(&bell->handler, err);
     if (rc < 0)
@@ -383,6 +450,7 @@ bool lk_bell_forget(struct lk_part *part)
         lk_ticket_drop_session(slot);
     }
     part->ear.hearing = LK_HEARS_NOTHING;
+    set_asleep(bell, part, false);
     pthread_mutex_unlock(&bell->mutex);
     return is_rung;
 }

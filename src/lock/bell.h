@@ -7,10 +7,12 @@
  * which claims: a bell only says "look", the row decides (F81).
  *
  * Where the database can call a session (PostgreSQL, and SQLite by a socket),
- * one session hears for all waiters of the process.  On MySQL and MariaDB a
- * session can only wait for another one: there each waiter has a session of its
- * own, which waits for the bell of one before it in the queue, and keeps its
- * own bell until it has released the lease.
+ * one session hears for all waiters of the process, the hearer of the pool.  On
+ * PostgreSQL it runs all statements while nobody sleeps, and otherwise those
+ * that only read, so that a process that waits has one session.  On MySQL and
+ * MariaDB a session can only wait for another one: there each waiter has a
+ * session of its own, which waits for the bell of one before it in the queue,
+ * and keeps its own bell until it has released the lease.
  */
 #ifndef LK_BELL_H
 #define LK_BELL_H
@@ -38,6 +40,7 @@ struct lk_ear {
     struct lk_part *next, *previous;
     enum lk_hearing hearing;
     int fd;          /* of LK_HEARS_BEFORE */
+    bool is_asleep;  /* it waits for a ring of the session */
     unsigned heard;  /* bell.number when its claim was sent; 0: none was open */
     bool is_rung;    /* the row was reserved for the part's ticket */
     bool was_free;   /* the bell of the one before was free */
@@ -53,10 +56,12 @@ struct lk_bell {
     pthread_mutex_t mutex;
     struct lk_part *listeners;
     struct lk_observer *observers;
-    /* hears for all; NULL: not open */
-    struct lk_connection *connection;
+    size_t sleepers; /* how many parts are asleep */
+    bool is_open;    /* a session hears for all, as far as is known */
+    bool is_watched; /* its rings are read as they come */
     int fd;
-    unsigned number; /* how many have been opened */
+    unsigned number;  /* how many have been opened */
+    int64_t drain_ns; /* when to read what it has heard without being watched */
     /* some thread opens it: a second bell of that name would take the place of
      * the first */
     bool is_opening;
@@ -68,7 +73,7 @@ struct lk_bell {
 
 void lk_bell_init(struct lk_bell *bell, struct sqlock_registry *registry);
 
-/* Stop the thread and close the session.  The parts have ended. */
+/* Stop the thread.  The parts have ended. */
 void lk_bell_stop(struct lk_bell *bell);
 
 /* Return whether there may be a bell, as far as is known. */
@@ -83,10 +88,6 @@ void lk_bell_expect(struct lk_part *part);
  * a negative code as lk_bell_hear(). */
 int lk_bell_hear_all(struct lk_bell *bell, unsigned heard, bool *is_late,
                      sqlock_error *err);
-
-/* Return bell.number, or 0 if no session is open.  The caller holds the bell's
- * mutex. */
-unsigned lk_bell_number(const struct lk_bell *bell);
 
 /* Begin to hear for a part whose ticket is in the row.  `before` is the
  * CLIENT_ID of the ticket before it, or of the holder.  *is_late: somebody may

@@ -50,7 +50,7 @@ void lk_observer_expect(struct lk_observer *observer)
         return;
     (void)eventfd_read(observer->fd, &count);
     pthread_mutex_lock(&observer->bell->mutex);
-    observer->heard = lk_bell_number(observer->bell);
+    observer->heard = observer->bell->number;
     pthread_mutex_unlock(&observer->bell->mutex);
 }
 

@@ -83,8 +83,8 @@ void lk_seen_look(struct lk_slot *slot)
     int64_t until_ns =
         lk_sooner(lk_after_ms(now, LOOK_MS), lk_store_deadline(slot->store));
     struct lk_pool *pool = &slot->store->db.pool;
-    const struct lk_wish wish = {.wait_until_ns = until_ns,
-                                 .latest_ns = until_ns};
+    const struct lk_wish wish = {
+        .wait_until_ns = until_ns, .latest_ns = until_ns, .is_brief = true};
     const struct lk_lease lease = {.key = slot->key};
     struct lk_batch batch;
     struct lk_item item;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# stale_sessions.sh: statements that go on in the server after their client was
-# killed (F74).  On PostgreSQL, whose sessions have names, the next holder waits
-# for their end.
+# stale_sessions.sh: sessions of PostgreSQL, which have names: how many a command
+# has; and statements that go on in the server after their client was killed
+# (F74), for whose end the next holder waits.
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
@@ -44,6 +44,30 @@ names() {
     is "another lock has another one" "$?" 0
     out=$(PGAPPNAME=mine tag_of names)
     is "a name that the caller has given stays" "$out" mine
+}
+
+# A command that waits, and asks meanwhile who holds the lock, has one session,
+# and so has the holder before it renews its lease.
+one_each() {
+    local pids=() i
+    hold one_each -t 600
+    pids=("$holder")
+    for i in 1 2 3 4 5 6; do
+        "$SQLOCK" --table-prefix "$prefix" run one_each -- true \
+            2>"$dir/err.$i" &
+        helper "$!"
+        pids+=("$!")
+    done
+    for i in 1 2 3 4 5 6; do
+        until_true grep -q "waiting, at place" "$dir/err.$i"
+    done
+    is "a session each of six who wait and a holder" "$(ask "SELECT count(*)
+        FROM pg_stat_activity WHERE application_name SIMILAR TO
+        'sqlock % ($(IFS='|' && echo "${pids[*]}"))'")" 7
+    let_go
+    for i in "${pids[@]:1}"; do
+        wait "$i" || not_ok "one who waited" "exit status $?"
+    done
 }
 
 # sqlock and its command, a client, are killed, and the client's statement goes
@@ -162,6 +186,7 @@ for one in $(databases); do
         continue
     fi
     names
+    one_each
     shut_gate
     killed
     shared

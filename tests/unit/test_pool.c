@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/service.h"
 #include "db/db.h"
 #include "db/drivers.h"
 #include "support/workers.h"
@@ -107,6 +108,62 @@ static void test_F57_a_connection_to_the_server_before_is_closed(void **state)
     assert_int_equal(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED),
                      closed);
     lk_pool_give(&pooled->db.pool, connection);
+}
+
+static int take_at_once(struct pooled *pooled, struct lk_wish wish,
+                        struct lk_connection **out)
+{
+    wish.latest_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
+    return lk_pool_take_as(&pooled->db.pool, &wish, out, NULL);
+}
+
+/* While somebody relies on the connection that hears, only statements that read
+ * and what opens none have it, and one more is opened for others; otherwise it
+ * is the last one that is taken, but not for transactions. */
+static void test_the_connection_that_hears_is_taken_last(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_pool *pool = &pooled->db.pool;
+    struct lk_connection *taken[CONNECTIONS + 2];
+    struct lk_connection *hearer = take(pooled);
+    struct lk_handler ear = {0};
+    struct lk_service service;
+    int rc;
+
+    lk_service_init(&service);
+    lk_handler_init(&ear, &service, NULL, NULL, NULL);
+    lk_pool_hear(pool, hearer, &ear);
+    lk_pool_give(pool, hearer);
+    for (int i = 0; i < CONNECTIONS; i++)
+        taken[i] = take(pooled);
+    assert_ptr_equal(taken[CONNECTIONS - 1], hearer);
+    lk_pool_give(pool, hearer);
+
+    rc = take_at_once(pooled, (struct lk_wish){.is_lent = true}, &taken[2]);
+    assert_int_equal(rc, 0);
+    assert_ptr_not_equal(taken[2], hearer);
+    lk_pool_discard(pool, taken[2]);
+
+    lk_pool_use_hearer(pool, LK_HEARER_BRIEF);
+    taken[2] = take(pooled);
+    assert_ptr_not_equal(taken[2], hearer);
+    rc = take_at_once(pooled, (struct lk_wish){0}, &taken[3]);
+    assert_int_equal(rc, SQLOCK_ERESOURCE);
+    rc = take_at_once(pooled, (struct lk_wish){.is_brief = true}, &taken[3]);
+    assert_int_equal(rc, 0);
+    assert_ptr_equal(taken[3], hearer);
+    rc = take_at_once(pooled, (struct lk_wish){.is_open = true, .hears = true},
+                      &taken[4]);
+    assert_int_equal(rc, SQLOCK_ERESOURCE);
+    lk_pool_give(pool, hearer);
+    rc = take_at_once(pooled, (struct lk_wish){.is_open = true}, &taken[3]);
+    assert_int_equal(rc, 0);
+    assert_ptr_equal(taken[3], hearer);
+
+    lk_pool_discard(pool, hearer);
+    assert_false(lk_pool_has_hearer(pool));
+    for (int i = 0; i < CONNECTIONS; i++)
+        lk_pool_give(pool, taken[i]);
 }
 
 static int borrow(struct pooled *pooled, int64_t deadline_ns,
@@ -387,6 +444,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_F57_a_connection_to_the_server_before_is_closed, open_pool,
         close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_the_connection_that_hears_is_taken_last, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(test_urgent_calls_get_a_connection_first,
                                     open_pool, close_pool),
     cmocka_unit_test_setup_teardown(

@@ -92,6 +92,7 @@ static int pg_end(void *connection, int64_t deadline_ns, sqlock_error *err)
 }
 
 const sqlock_bell lk_pg_bell = {
+    .keeps_rings = true,
     .begin = pg_begin,
     .descriptor = pg_descriptor,
     .hear = pg_hear,
