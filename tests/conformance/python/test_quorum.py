@@ -368,9 +368,13 @@ def test_all_that_is_dropped_at_once_is_ended(urls, name):
     registries.append(held)
     held.cycle = registries
     cores = [one._core for one in registries[:3]]
+    until = time.monotonic() + 60
     with pytest.warns(ResourceWarning):
         del registries, held
-        gc.collect()
+        # A callback that runs meanwhile in another thread has a reference.
+        while not all(core.closed for core in cores) and time.monotonic() < until:
+            gc.collect()
+            time.sleep(0.01)
     for core in cores:
         core._reaper.join(60)
         assert core.closed and not core.quorums
