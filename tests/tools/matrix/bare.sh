@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # bare.sh [GOAL]...: what README promises on a new machine: make GOAL in a Debian
 # of which there is nothing but apt and make, as root and then as a user who may
-# install nothing.  Without arguments: demo quick.
+# install nothing.  Without arguments: demo quick.  A GOAL that begins with a dot
+# is a command, such as ".ci/run test".
 #
 # The user is told what to install first, and goes on once root has done that.
 # Prints a row for each, with its time and the totals of its tests.  Needs root,
 # for namespaces, and mmdebstrap.
 #
-# Environment: BARE_SUITE (the host's release)
+# Environment: BARE_SUITE (the host's release); BARE_AS ("root user", who tries)
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 [ $# -gt 0 ] || set -- demo quick
@@ -37,10 +38,17 @@ inside() { # SHELL-COMMAND
         sh "$dir/root" "$1"
 }
 
+command_of() { # GOAL
+    case $1 in
+    .*) echo "$1" ;;
+    *) echo "make $1" ;;
+    esac
+}
+
 row() { # WHO WHAT STATUS SECONDS LOG
     local totals
     totals=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$5" | tail -n 1)
-    rows+=("$(printf '%-5s %-6s %-7s %5d s  %s' "$1" "$2" \
+    rows+=("$(printf '%-5s %-12s %-7s %5d s  %s' "$1" "$2" \
         "$([ "$3" -eq 0 ] && echo passed || echo FAILED)" "$4" "$totals")")
     [ "$3" -eq 0 ] || {
         status=1
@@ -49,8 +57,8 @@ row() { # WHO WHAT STATUS SECONDS LOG
 }
 
 build() { # WHO GOAL COMMAND
-    local began=$SECONDS rc log=$dir/$1-$2.log
-    echo "== as $1: make $2"
+    local began=$SECONDS rc log=$dir/$1-${2//[! a-z]/_}.log
+    echo "== as $1: $(command_of "$2")"
     inside "$3" >"$log" 2>&1
     rc=$?
     row "$1" "$2" "$rc" $((SECONDS - began)) "$log"
@@ -74,32 +82,43 @@ new_debian() {
     }
 }
 
-new_debian
-fresh_sources 0
-for goal; do
-    build root "$goal" "cd /src/sqlock && make $goal"
-done
+try_as_root() { # GOAL...
+    local goal
+    new_debian
+    fresh_sources 0
+    for goal; do
+        build root "$goal" "cd /src/sqlock && $(command_of "$goal")"
+    done
+}
 
-new_debian
-fresh_sources 1234
-for goal; do
-    as_user="cd /src/sqlock && exec su newcomer -c 'make $goal'"
-    echo "== as a user: make $goal, before what it needs is there"
-    # The last line of those words is the command for who may install.
-    if inside "$as_user" >"$dir/refused.log" 2>&1; then
-        rows+=("user  $goal  had all it needs")
-        continue
-    fi
-    needed=$(sed -n 's/^ *\(apt-get install .*\)/\1/p' "$dir/refused.log")
-    [ -n "$needed" ] || {
-        row user "$goal" 1 0 "$dir/refused.log"
-        continue
-    }
-    inside "$needed -y" >"$dir/needed.log" 2>&1 || {
-        row user "$goal" 1 0 "$dir/needed.log"
-        continue
-    }
-    build user "$goal" "$as_user"
+try_as_user() { # GOAL...
+    local goal as_user needed
+    new_debian
+    fresh_sources 1234
+    for goal; do
+        as_user="cd /src/sqlock && exec su newcomer -c '$(command_of "$goal")'"
+        echo "== as user: $(command_of "$goal"), before what it needs is there"
+        # The last line of those words is the command for who may install.
+        if inside "$as_user" >"$dir/refused.log" 2>&1; then
+            rows+=("user  $goal  had all it needs")
+            continue
+        fi
+        needed=$(sed -n 's/^ *\(apt-get install .*\)/\1/p' "$dir/refused.log" |
+            head -n 1)
+        [ -n "$needed" ] || {
+            row user "$goal" 1 0 "$dir/refused.log"
+            continue
+        }
+        inside "$needed -y" >"$dir/needed.log" 2>&1 || {
+            row user "$goal" 1 0 "$dir/needed.log"
+            continue
+        }
+        build user "$goal" "$as_user"
+    done
+}
+
+for who in ${BARE_AS:-root user}; do
+    "try_as_$who" "$@"
 done
 
 printf '\n'
