@@ -28,7 +28,7 @@ extern "C" {
 #define SQLOCK_EVENTS(X)                                                      \
     X(ACQUIRED,      "acquired",      DEBUG)   /* lock, token */              \
     X(RELEASED,      "released",      DEBUG)   /* lock, code */               \
-    X(IN_DOUBT,      "in_doubt",      WARNING) /* key: a claim or a release   \
+    X(IN_DOUBT,      "in_doubt",      WARNING) /* lock: a claim or a release  \
                                                   got no answer; resolved in  \
                                                   the background */           \
     X(LOST,          "lost",          WARNING) /* lock, code: of a lease that \

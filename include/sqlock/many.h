@@ -67,7 +67,7 @@ extern "C" {
  * more raise max_locks_per_transaction, or get ERESOURCE.
  *
  * The message of a call that fails because of one lock, such as the one that it
- * was waiting for when its time was over, begins with the LOCK_KEY.
+ * was waiting for when its time was over, begins with the lock's name.
  *
  * @param[out] results one for each lock, as sqlock_acquire() returns; after a
  *                     failure those that were not refused themselves have the

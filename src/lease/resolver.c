@@ -194,16 +194,18 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
         free(doubt);
 }
 
-/* Report a doubt, and add it. */
-static void add_doubt(struct lk_resolver *resolver, struct lk_doubt *doubt)
+/* Report a doubt about the lease, and add it. */
+static void add_doubt(struct lk_resolver *resolver, struct lk_doubt *doubt,
+                      const struct lk_lease *lease)
 {
     lk_store_tell(resolver->store,
                   &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
+                                  .lock = lease->name,
                                   .key = doubt->key,
                                   .code = SQLOCK_EUNCERTAIN},
                   "it is not yet known whether the lock %s was freed, because "
                   "the database did not answer; it is tried again",
-                  doubt->key);
+                  lease->name != NULL ? lease->name : lease->key);
     lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
     add(resolver, doubt);
 }
@@ -259,7 +261,7 @@ void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->asked.ttl_ms);
     doubt->has_ticket = lease->asked.has_ticket;
     doubt->is_share = lk_lease_may_be_shared(lease);
-    add_doubt(&store->resolver, doubt);
+    add_doubt(&store->resolver, doubt, lease);
 }
 
 void lk_resolver_add_release(struct lk_store *store,
@@ -274,7 +276,7 @@ void lk_resolver_add_release(struct lk_store *store,
     doubt->over_ns =
         lk_after_ms(lease->believed.until_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);
-    add_doubt(&store->resolver, doubt);
+    add_doubt(&store->resolver, doubt, lease);
 }
 
 void lk_resolver_clear(struct lk_resolver *resolver)

@@ -93,9 +93,11 @@ static void collect_held(struct lk_batch *batch, struct lk_slot **next)
 static int outcome(const struct lk_hold *hold, int rc, sqlock_error *err)
 {
     rc = lk_release_outcome(hold, rc);
-    return rc == 0 ? 0
-                   : lk_error(err, rc, "%s: %s", hold->slot->key,
-                              sqlock_strerror(rc));
+    if (rc != 0 && err != NULL) {
+        (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
+        lk_error_name(err, hold->slot);
+    }
+    return rc;
 }
 
 /* Release the leases, whose holds own the items.  Return the first error. */

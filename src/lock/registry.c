@@ -13,7 +13,10 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "base/text.h"
 #include "sqlock/stats.h"
+
+#define NAME_SHOWN 200 /* bytes of a name in a message */
 
 /* --- slots --- */
 
@@ -98,6 +101,15 @@ uint64_t lk_caller(const sqlock_lock *lock)
 bool lk_is_shared(const sqlock_registry *registry)
 {
     return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
+}
+
+void lk_error_name(sqlock_error *err, const struct lk_slot *slot)
+{
+    const sqlock_error told = *err;
+
+    (void)sqlock_error_set(
+        err, told.code, told.native, told.sqlstate, "%.*s: %s",
+        (int)lk_utf8_prefix(slot->name, NAME_SHOWN), slot->name, told.message);
 }
 
 void lk_tell(sqlock_lock *lock, sqlock_event_kind kind, int64_t token, int code)

@@ -81,6 +81,10 @@ struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
  * mutex. */
 void lk_slot_drop(struct lk_slot *slot);
 
+/* Begin the message of an error with the name of the slot's lock, of which a
+ * long one leaves room for the cause. */
+void lk_error_name(sqlock_error *err, const struct lk_slot *slot);
+
 /* Check a handle that the application has given.  Return 0, EINVAL if it is
  * NULL, EFORK in a child process, or EINUSE in a callback that must not use the
  * lock.  lk_lock_ours(), for queries, does not look at callbacks. */

@@ -87,19 +87,11 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
  * code. */
 static void name_member(const struct lk_member *member, sqlock_error *err)
 {
-    const char *key = member->lock->slot->key;
-    sqlock_error told;
-
     if (err == NULL)
         return;
-    if (!member->is_told || err->code != member->rc) {
-        (void)lk_error(err, member->rc, "%s: %s", key,
-                       sqlock_strerror(member->rc));
-        return;
-    }
-    told = *err;
-    (void)sqlock_error_set(err, told.code, told.native, told.sqlstate, "%s: %s",
-                           key, told.message);
+    if (!member->is_told || err->code != member->rc)
+        (void)lk_error(err, member->rc, "%s", sqlock_strerror(member->rc));
+    lk_error_name(err, member->lock->slot);
 }
 
 /* Return whether a call on several locks may fail with that code because of one

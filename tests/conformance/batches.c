@@ -144,9 +144,9 @@ static void test_a_lock_of_a_later_part_is_busy(void **state)
 /* Assert that the call failed because of that lock, as its text says. */
 static void assert_tells_of(sqlock_lock *lock, const sqlock_error *err)
 {
-    size_t length = strlen(sqlock_key(lock));
+    size_t length = strlen(sqlock_name(lock));
 
-    assert_true(strncmp(err->message, sqlock_key(lock), length) == 0 &&
+    assert_true(strncmp(err->message, sqlock_name(lock), length) == 0 &&
                 err->message[length] == ':');
     assert_contains(err->message, "lock");
 }
@@ -203,6 +203,72 @@ static void test_the_lock_that_is_in_the_way_is_told(void **state)
     registry_end(registry);
 }
 
+/* Of a lock with the longest name, the message has room for the cause. */
+static void test_a_long_name_leaves_room_for_the_cause(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *locks[2], *theirs;
+    char name[10001] = "";
+
+    memset(name, 'x', sizeof name - 1);
+    memcpy(name, f->name, strlen(f->name));
+    locks[0] = lock_obtain(f->a, name);
+    locks[1] = lock_obtain(f->a, f->name);
+    theirs = lock_obtain(f->b, name);
+    lock_take(theirs, 0);
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_acquire_many(locks, 2, 0, NULL, NULL, &f->err));
+    assert_int_equal(strncmp(f->err.message, name, 100), 0);
+    assert_contains(f->err.message, "x: the lock is held");
+    lock_end(theirs);
+    lock_drop(locks[0]);
+    lock_drop(locks[1]);
+}
+
+/* Each statement that changes a row loses its answer. */
+static int lose_answers(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && strncmp(event->text, "SELECT", 6) != 0
+               ? SQLOCK_EUNCERTAIN
+               : 0;
+}
+
+static void hear_doubt(void *context, const sqlock_event *event)
+{
+    char *heard = context;
+
+    if (event->kind == SQLOCK_EVENT_IN_DOUBT && event->lock != NULL)
+        (void)snprintf(heard, 512, "%s|%s", event->lock, event->text);
+}
+
+/* An event about a lock whose release is in doubt names the lock, too. */
+static void test_a_doubt_is_told_with_the_name(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    char heard[512] = "";
+    char words[160];
+
+    options.on_event = hear_doubt;
+    options.event_context = heard;
+    options.event_level = SQLOCK_LEVEL_WARNING;
+    options.statement_timeout_ms = 300 * SLOWNESS;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    tap_hooks(lose_answers, NULL, NULL);
+    assert_true(sqlock_release(lock, &f->err) < 0);
+    tap_reset();
+    assert_int_equal(strncmp(heard, f->name, strlen(f->name)), 0);
+    (void)snprintf(words, sizeof words, "the lock %s was freed", f->name);
+    assert_contains(heard, words);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 /* Each claim times out, as where the table is locked. */
 static int end_claims(void *context, const struct tap_event *event)
 {
@@ -235,7 +301,7 @@ static void test_statements_that_time_out_are_told_of_their_lock(void **state)
                  sqlock_acquire_many(locks, 3, 0, NULL, NULL, &f->err));
     assert_timed_out(&f->err);
     for (size_t i = 0; i < 3; i++)
-        assert_lacks(f->err.message, sqlock_key(locks[i]));
+        assert_lacks(f->err.message, sqlock_name(locks[i]));
     assert_fails(SQLOCK_ETIMEDOUT,
                  sqlock_acquire_many(locks, 3, 50, NULL, NULL, &f->err));
     assert_tells_of(first, &f->err);
@@ -454,6 +520,8 @@ static const struct test tests[] = {
     TEST(test_a_lock_of_a_later_part_is_busy),
     TEST(test_nothing_is_claimed_behind_a_part_that_is_busy),
     TEST(test_the_lock_that_is_in_the_way_is_told),
+    TEST(test_a_long_name_leaves_room_for_the_cause),
+    TEST(test_a_doubt_is_told_with_the_name),
     TEST(test_statements_that_time_out_are_told_of_their_lock),
     TEST(test_a_part_that_times_out_fails_the_claim),
     TEST(test_a_part_that_times_out_is_cut),

@@ -117,7 +117,7 @@ static void test_one_row_that_is_refused_hinders_no_other(void **state)
     assert_fails(SQLOCK_EDATABASE,
                  sqlock_renew_many(locks, COUNT, results, &f->err));
     expect_one(results);
-    assert_contains(f->err.message, sqlock_key(locks[BAD]));
+    assert_contains(f->err.message, sqlock_name(locks[BAD]));
     assert_true(sqlock_is_held(locks[BAD]));
     assert_fails(is_kept ? SQLOCK_EDATABASE : 0,
                  sqlock_release_many(locks, COUNT, results, &f->err));
