@@ -119,6 +119,7 @@ SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
  * Create the table of records where it does not exist.
  *
  * @return 0              the table exists
+ *         ECONFLICT      it exists where only other sessions find it
  *         EACCESS        login, TLS, or no right to create tables
  */
 SQLOCK_MUSTUSE int sqlock_once_schema_create(const char *url,

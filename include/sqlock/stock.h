@@ -455,6 +455,7 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
  *
  * @return 0              the tables exist
  *         ESCHEMA        one exists with other columns
+ *         ECONFLICT      one exists where only other sessions find it
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_create(const char *url,
                                               const sqlock_options *options,

@@ -117,8 +117,11 @@ static int try_table(const struct look *look, size_t i, sqlock_error *err)
     *err = found->err;
     if (found->rc < 0)
         return found->rc;
-    if (found->columns.rows == 0)
-        return SQLOCK_ENOTFOUND;
+    if (found->columns.rows == 0) {
+        rc = lk_columns_check_others(look->db, &found->table, look->deadline_ns,
+                                     SQLOCK_ESCHEMA, err);
+        return rc < 0 ? rc : SQLOCK_ENOTFOUND;
+    }
     rc = lk_columns_check_kind(&found->columns, &found->table,
                                tables[i].group->create, err);
     if (rc < 0)

@@ -48,6 +48,20 @@ int lk_columns_check_others(struct lk_db *db, const struct lk_table *table,
     return rc;
 }
 
+int lk_columns_missing(struct lk_db *db, const struct lk_table *table,
+                       int64_t deadline_ns, const char *command,
+                       sqlock_error *err)
+{
+    int rc =
+        lk_columns_check_others(db, table, deadline_ns, SQLOCK_ESCHEMA, err);
+
+    return rc < 0 ? rc
+                  : lk_error(err, SQLOCK_ESCHEMA,
+                             "there is no table %s in this database: create it "
+                             "with %s",
+                             table->plain, command);
+}
+
 int lk_columns_check_kind(const sqlock_result *columns,
                           const struct lk_table *table, const char *command,
                           sqlock_error *err)

@@ -44,6 +44,12 @@ bool lk_columns_place(sqlock_result *out, struct lk_db *db,
 int lk_columns_check_others(struct lk_db *db, const struct lk_table *table,
                             int64_t deadline_ns, int code, sqlock_error *err);
 
+/* Say that a table was not found, and which there is in its place, or else
+ * which command creates it.  Return ESCHEMA. */
+int lk_columns_missing(struct lk_db *db, const struct lk_table *table,
+                       int64_t deadline_ns, const char *command,
+                       sqlock_error *err);
+
 /* Refuse a table of a kind that cannot hold what sqlock writes, with ESCHEMA
  * and a sentence that names the command, in ``, which creates one that can.
  * The kinds of each database stand in its SQLOCK_SQL_DESCRIBE. */

@@ -219,12 +219,7 @@ int lk_layout_require(struct lk_db *db, struct lk_table *table,
 {
     int rc = lk_layout_detect(db, table, deadline_ns, out, err);
 
-    if (rc != SQLOCK_ENOTFOUND)
-        return rc;
-    rc = lk_columns_check_others(db, table, deadline_ns, SQLOCK_ESCHEMA, err);
-    return rc < 0 ? rc
-                  : lk_error(err, SQLOCK_ESCHEMA,
-                             "there is no table %s in this database: create it "
-                             "with `sqlock init`",
-                             table->plain);
+    return rc != SQLOCK_ENOTFOUND ? rc
+                                  : lk_columns_missing(db, table, deadline_ns,
+                                                       "`sqlock init`", err);
 }

@@ -101,8 +101,24 @@ int lk_schema_run(struct lk_site *site, const char *schema, bool again,
     return lk_error_pass(err, &own, rc);
 }
 
-int lk_schema_check(struct lk_site *site, const struct lk_table *table,
-                    const char *column, const char *command, sqlock_error *err)
+/* Refuse to create a table that is missing here, and that others may find. */
+static int check_place(struct lk_site *site, const struct lk_table *table,
+                       sqlock_error *err)
+{
+    int64_t deadline_ns = lk_db_schema_deadline(&site->db);
+    sqlock_result columns = {0};
+    int rc = lk_columns_read(&columns, &site->db, table, deadline_ns, err);
+
+    if (rc == 0 && columns.rows == 0)
+        rc = lk_columns_check_others(&site->db, table, deadline_ns,
+                                     SQLOCK_ECONFLICT, err);
+    sqlock_result_clear(&columns);
+    return rc;
+}
+
+static int check_table(struct lk_site *site, const struct lk_table *table,
+                       const char *column, const char *command,
+                       sqlock_error *err)
 {
     sqlock_result columns = {0};
     int rc = lk_columns_read(&columns, &site->db, table,
@@ -116,6 +132,22 @@ int lk_schema_check(struct lk_site *site, const struct lk_table *table,
                       "sqlock's tables",
                       table->plain, column);
     sqlock_result_clear(&columns);
+    return rc;
+}
+
+int lk_schema_create(struct lk_site *site, int schema,
+                     const struct lk_table *tables, const char *const *columns,
+                     size_t count, const char *command, sqlock_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = check_place(site, &tables[i], err);
+    if (rc == 0)
+        rc = lk_schema_run(site, site->db.driver->dialect->schema[schema], true,
+                           err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = check_table(site, &tables[i], columns[i], command, err);
     return rc;
 }
 

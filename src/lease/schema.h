@@ -36,11 +36,14 @@ int lk_site_open(struct lk_site *site, const char *url,
 int lk_schema_run(struct lk_site *site, const char *schema, bool again,
                   sqlock_error *err);
 
-/* Check that a table that was there before, or is now, is of sqlock's, as it
- * has that column, and of a kind that can hold its rows; `command` as
- * lk_columns_check_kind().  Return 0, ESCHEMA, or as
- * lk_db_query_catalogue(). */
-int lk_schema_check(struct lk_site *site, const struct lk_table *table,
-                    const char *column, const char *command, sqlock_error *err);
+/* Create the tables of a schema that are missing; that of locks has layouts,
+ * and calls of its own.  Each table, which may have been there before, must be
+ * of sqlock's, as it has the column of that index, and of a kind that can hold
+ * its rows; `command` as lk_columns_check_kind().  Return 0, ESCHEMA; ECONFLICT
+ * if other sessions may find one that this session does not; or as
+ * lk_schema_run(). */
+int lk_schema_create(struct lk_site *site, int schema,
+                     const struct lk_table *tables, const char *const *columns,
+                     size_t count, const char *command, sqlock_error *err);
 
 #endif

@@ -23,6 +23,7 @@
 
 #define SUFFIX "DONE"
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
+#define COMMAND "`sqlock init --once`"
 
 /* --- the table --- */
 
@@ -42,6 +43,7 @@ int sqlock_once_schema_text(char **text, const char *url,
 int sqlock_once_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
+    static const char *const telling[] = {"DONE_DATE"};
     struct lk_table table;
     struct lk_site site;
     int rc;
@@ -49,13 +51,10 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
     rc = lk_site_open(&site, url, options, true, err);
     if (rc < 0)
         return rc;
-    rc = lk_schema_run(
-        &site, site.db.driver->dialect->schema[SQLOCK_SCHEMA_DONE], true, err);
+    rc = find_table(&table, &site.options, site.db.driver, err);
     if (rc == 0)
-        rc = find_table(&table, &site.options, site.db.driver, err);
-    if (rc == 0)
-        rc = lk_schema_check(&site, &table, "DONE_DATE", "`sqlock init --once`",
-                             err);
+        rc = lk_schema_create(&site, SQLOCK_SCHEMA_DONE, &table, telling, 1,
+                              COMMAND, err);
     lk_db_clear(&site.db);
     return rc;
 }
@@ -68,14 +67,9 @@ static int tell_missing(struct lk_store *store, sqlock_error *err)
     struct lk_table table;
     int rc = find_table(&table, &store->options, store->db.driver, err);
 
-    if (rc == 0)
-        rc = lk_columns_check_others(
-            &store->db, &table, lk_store_deadline(store), SQLOCK_ESCHEMA, err);
     return rc < 0 ? rc
-                  : lk_error(err, SQLOCK_ESCHEMA,
-                             "there is no table %s in this database: create it "
-                             "with `sqlock init --once`",
-                             table.plain);
+                  : lk_columns_missing(&store->db, &table,
+                                       lk_store_deadline(store), COMMAND, err);
 }
 
 /* Run a statement on the table of records; clear the result afterwards. */

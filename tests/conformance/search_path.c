@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sqlock/once.h"
+#include "sqlock/stock.h"
 #include "support/login.h"
 
 #define RIGHTS "SELECT, INSERT, UPDATE, DELETE"
@@ -82,6 +83,112 @@ static void test_a_schema_may_have_an_apostrophe(void **state)
     assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
     registry_end(registry);
     (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", schema);
+    login_drop(&login, f);
+}
+
+static const char *const beside[] = {"DONE", "STOCK", "STOCK_ENTRY",
+                                     "STOCK_RESERVATION"};
+
+/* Make the tables beside that of locks, by that URL: the calls have that
+ * result, and if it is a failure, say where there is one. */
+static void expect_beside(struct fixture *f, const char *url,
+                          const sqlock_options *options, int rc,
+                          const char *where)
+{
+    assert_fails(rc, sqlock_once_schema_create(url, options, &f->err));
+    if (rc < 0)
+        assert_contains(f->err.message, where);
+    assert_fails(rc, sqlock_stock_schema_create(url, options, &f->err));
+    if (rc < 0)
+        assert_contains(f->err.message, where);
+}
+
+static void drop_beside(struct fixture *f, const char *prefix)
+{
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        (void)sql_run(&f->sql, "DROP TABLE %s%s", prefix, beside[i]);
+}
+
+/* The tables of what was done once, and of stock, are made in no second place,
+ * whichever of those of stock is found in the first. */
+static void test_tables_elsewhere_beside_that_of_locks_are_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct login login;
+    char first[96];
+
+    (void)snprintf(first, sizeof first, "%sbeside", f->prefix);
+    (void)sql_run(&f->sql, "CREATE SCHEMA %s", first);
+    expect_beside(f, f->url, &options, 0, NULL);
+    make_role(f, &login, first);
+    (void)sql_run(&login.admin, "GRANT CREATE ON SCHEMA %s TO %s", first,
+                  login.parts.user);
+    (void)sql_run(&login.admin, "ALTER ROLE %s SET search_path = %s",
+                  login.parts.user, first);
+    (void)sql_run(&f->sql, "GRANT SELECT ON %sDONE TO %s", f->prefix,
+                  login.parts.user);
+    for (size_t i = 1; i < sizeof beside / sizeof *beside; i++) {
+        (void)sql_run(&f->sql, "GRANT SELECT ON %s%s TO %s", f->prefix,
+                      beside[i], login.parts.user);
+        expect_beside(f, login.url, &options, SQLOCK_ECONFLICT,
+                      "there is public.");
+        (void)sql_run(&f->sql, "REVOKE SELECT ON %s%s FROM %s", f->prefix,
+                      beside[i], login.parts.user);
+    }
+    drop_beside(f, f->prefix);
+    expect_beside(f, login.url, &options, 0, NULL);
+    expect_beside(f, login.url, &options, 0, NULL);
+    (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", first);
+    login_drop(&login, f);
+}
+
+/* Of stock's tables the first is not found, or only the first. */
+static void test_a_stock_that_is_elsewhere_is_not_opened(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_stock *stock = NULL;
+    struct diagnosis found;
+    struct login login;
+    char first[96];
+    char table[160];
+
+    (void)snprintf(first, sizeof first, "%sstock", f->prefix);
+    (void)sql_run(&f->sql, "CREATE SCHEMA %s", first);
+    expect_beside(f, f->url, &options, 0, NULL);
+    make_role(f, &login, first);
+    (void)sql_run(&login.admin, "ALTER ROLE %s SET search_path = %s",
+                  login.parts.user, first);
+    (void)sql_run(&f->sql, "GRANT SELECT ON %sDONE TO %s", f->prefix,
+                  login.parts.user);
+    (void)snprintf(table, sizeof table, "%s.%s", first, f->table);
+    (void)sql_run(&f->sql, "CREATE TABLE %s (LIKE %s INCLUDING ALL)", table,
+                  f->table);
+    login_grant(&login, RIGHTS, table);
+    registry = fixture_registry_at(f, login.url, NULL);
+    for (size_t i = 1; i < 3; i++) {
+        (void)sql_run(&f->sql, "GRANT SELECT ON %s%s TO %s", f->prefix,
+                      beside[i], login.parts.user);
+        assert_fails(SQLOCK_ESCHEMA,
+                     sqlock_stock_open(&stock, registry, NULL, &f->err));
+        assert_contains(f->err.message, "there is public.");
+        found = diagnosis_make(f, login.url, &options);
+        assert_int_equal(diagnosis_worst(&found, "once"), SQLOCK_FAILURE);
+        assert_int_equal(diagnosis_worst(&found, "stock"), SQLOCK_FAILURE);
+        assert_contains(diagnosis_find(&found, "once")->found, "public.");
+        assert_contains(diagnosis_find(&found, "stock")->found, "public.");
+        diagnosis_clear(&found);
+        (void)snprintf(table, sizeof table, "%s.%s%s", first, f->prefix,
+                       beside[i]);
+        (void)sql_run(&f->sql, "CREATE TABLE %s (LIKE %s%s INCLUDING ALL)",
+                      table, f->prefix, beside[i]);
+        login_grant(&login, RIGHTS, table);
+    }
+    registry_end(registry);
+    drop_beside(f, f->prefix);
+    (void)sql_run(&f->sql, "DROP SCHEMA %s CASCADE", first);
     login_drop(&login, f);
 }
 
@@ -162,6 +269,11 @@ static void test_a_table_of_other_capitals_is_told(void **state)
     assert_contains(f->err.message, f->table);
     assert_fails(SQLOCK_ECONFLICT,
                  sqlock_schema_create(f->url, &options, f->layout, &f->err));
+    options.table_prefix = f->prefix;
+    expect_beside(f, f->url, &options, 0, NULL);
+    options.table_prefix = prefix;
+    expect_beside(f, f->url, &options, SQLOCK_ECONFLICT, f->prefix);
+    drop_beside(f, f->prefix);
     (void)sql_run(&f->sql, "CREATE TABLE %sLOCK LIKE %s", prefix, f->table);
     found = diagnosis_make(f, f->url, &options);
     assert_int_equal(diagnosis_worst(&found, "place"), SQLOCK_WARNING);
@@ -190,6 +302,10 @@ static const struct test tests[] = {
     TEST_ON(test_a_schema_may_have_an_apostrophe, ON_POSTGRES, IN_ALL),
     TEST_ON(test_a_table_elsewhere_of_the_same_name_is_told, ON_POSTGRES,
             IN_ALL),
+    TEST_ON(test_tables_elsewhere_beside_that_of_locks_are_told, ON_POSTGRES,
+            IN_SQLOCK),
+    TEST_ON(test_a_stock_that_is_elsewhere_is_not_opened, ON_POSTGRES,
+            IN_SQLOCK),
     TEST_ON(test_a_table_of_other_capitals_is_told, ON_MYSQL, IN_ALL),
     TEST_ON(test_the_file_is_told, ON_SQLITE, IN_SQLOCK),
 };

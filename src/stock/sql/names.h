@@ -10,6 +10,9 @@
 
 enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_STOCK_TABLES };
 
+/* The command that creates them, as messages name it. */
+#define LK_STOCK_COMMAND "`sqlock stock init`"
+
 /* Make the names of our tables from the prefix of the lock table.  Return 0, or
  * EINVAL if one is too long. */
 int lk_stock_name_tables(struct lk_table out[LK_STOCK_TABLES],

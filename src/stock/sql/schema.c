@@ -45,12 +45,8 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
     rc = lk_stock_name_tables(tables, site.options.table_prefix,
                               site.db.driver->dialect, err);
     if (rc == 0)
-        rc = lk_schema_run(&site,
-                           site.db.driver->dialect->schema[SQLOCK_SCHEMA_STOCK],
-                           true, err);
-    for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++)
-        rc = lk_schema_check(&site, &tables[i], telling[i],
-                             "`sqlock stock init`", err);
+        rc = lk_schema_create(&site, SQLOCK_SCHEMA_STOCK, tables, telling,
+                              LK_STOCK_TABLES, LK_STOCK_COMMAND, err);
     if (rc == 0)
         rc = add_age_index(&site, &tables[LK_TABLE_ENTRY], err);
     lk_db_clear(&site.db);

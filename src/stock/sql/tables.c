@@ -65,6 +65,13 @@ static int read_columns(const struct search *search, sqlock_result *columns,
                            search->deadline_ns, err);
 }
 
+static int tell_missing(const struct search *search,
+                        const struct lk_table *table, sqlock_error *err)
+{
+    return lk_columns_missing(&search->found->store->db, table,
+                              search->deadline_ns, LK_STOCK_COMMAND, err);
+}
+
 static int check_column(const sqlock_result *columns,
                         const struct lk_table *table, const char *name,
                         sqlock_error *err)
@@ -81,7 +88,7 @@ static int check_columns_of(const sqlock_result *columns,
                             const struct lk_table *table,
                             const char *const *names, sqlock_error *err)
 {
-    int rc = lk_columns_check_kind(columns, table, "`sqlock stock init`", err);
+    int rc = lk_columns_check_kind(columns, table, LK_STOCK_COMMAND, err);
 
     for (; rc == 0 && *names != NULL; names++) {
         const char *loose = lk_column_text(columns, *names, LK_COLUMN_LOOSE);
@@ -137,12 +144,10 @@ static int check_items(struct search *search, sqlock_error *err)
 
     rc = read_columns(search, &columns, &search->items, err);
     if (rc == 0 && columns.rows == 0)
-        rc = lk_error(err, SQLOCK_ESCHEMA,
-                      "there is no table %s in this database%s",
-                      search->items.plain,
-                      found->is_ours ? ": `sqlock stock init` makes it, or "
-                                       "sqlock_stock_schema_create()"
-                                     : "");
+        rc = found->is_ours ? tell_missing(search, &search->items, err)
+                            : lk_error(err, SQLOCK_ESCHEMA,
+                                       "there is no table %s in this database",
+                                       search->items.plain);
     if (rc == 0)
         rc = check_column(&columns, &search->items, search->item, err);
     if (rc == 0 && found->is_ours)
@@ -166,7 +171,7 @@ static int check_items(struct search *search, sqlock_error *err)
 static int check_ours(const struct search *search, sqlock_error *err)
 {
     struct lk_stock_tables *found = search->found;
-    const char *missing = NULL;
+    const struct lk_table *missing = NULL;
     size_t count = 0;
     int rc = 0;
 
@@ -179,16 +184,13 @@ static int check_ours(const struct search *search, sqlock_error *err)
             count++;
             rc = check_columns_of(&columns, table, ours[i].columns, err);
         } else if (missing == NULL) {
-            missing = table->plain;
+            missing = table;
         }
         sqlock_result_clear(&columns);
     }
     found->has_orders = missing == NULL;
     if (rc == 0 && missing != NULL && (found->is_ours || count > 0))
-        rc = lk_error(err, SQLOCK_ESCHEMA,
-                      "there is no table %s in this database: create it with "
-                      "`sqlock stock init`",
-                      missing);
+        rc = tell_missing(search, missing, err);
     return rc;
 }
 
