@@ -54,25 +54,38 @@ static const char *remedy_of(int rc)
     }
 }
 
-static int connect_to(struct subject *subject, sqlock_error *err)
+/* Take the session under test. */
+static int take_session(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_driver *driver = subject->db.driver;
-    int64_t start_ns = sqlock_monotonic_ns();
     int rc;
 
     rc = lk_db_not_applied(lk_pool_take(&subject->db.pool, subject->deadline_ns,
                                         &subject->connection, err),
                            err);
-    if (rc < 0) {
+    if (rc < 0)
         lk_check(&subject->checks, "connection", SQLOCK_FAILURE, remedy_of(rc),
                  "%s", err->message);
+    else
+        subject->db.driver->describe(subject->connection->state,
+                                     &subject->description);
+    return rc;
+}
+
+/* It is given back to the pool: where there is no room for a second session,
+ * because of a limit of the server or of this process, a check would wait for
+ * one until the deadline. */
+static int connect_to(struct subject *subject, sqlock_error *err)
+{
+    int64_t start_ns = sqlock_monotonic_ns();
+    int rc = take_session(subject, err);
+
+    if (rc < 0)
         return rc;
-    }
-    driver->describe(subject->connection->state, &subject->description);
     lk_check(&subject->checks, "connection", SQLOCK_FINE, NULL,
              "%s, by %s, open after %.1f ms", subject->description.server,
              subject->description.client,
              (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
+    lk_pool_return(&subject->db.pool, subject->connection);
     return 0;
 }
 
@@ -113,11 +126,11 @@ static struct move try_to_move(struct subject *subject, bool by_turns)
     struct move move = {0};
 
     move.before = session_number(subject, subject->connection);
-    if (by_turns &&
-        lk_pool_take(pool, subject->deadline_ns, &second, NULL) == 0) {
+    if (lk_pool_take(pool, subject->deadline_ns, &second, NULL) < 0)
+        return (struct move){0};
+    if (by_turns)
         (void)session_number(subject, second);
-        lk_pool_return(pool, second);
-    }
+    lk_pool_return(pool, second);
     if (lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
                              NULL) < 0)
         return (struct move){0};
@@ -404,6 +417,9 @@ static int examine(struct subject *subject, sqlock_error *err)
     if (rc < 0)
         return rc;
     has_layout = look_at_layout(subject);
+    rc = take_session(subject, err);
+    if (rc < 0)
+        return rc;
     rc = lk_diagnose_settings(&subject->checks, &subject->db,
                               subject->connection, &subject->description,
                               subject->table.beside == 2 &&

@@ -242,8 +242,10 @@ bool cli_is_verbose(void);
 /** Return the exit status for a result code of the library. */
 int cli_status_of(int code);
 
-/** Print the message of @p err.  @return cli_status_of() of its
- *  code; CLI_SYSTEM for a limit of this process */
+/** Return that of its code; CLI_SYSTEM for a limit of this process. */
+int cli_status_of_error(const sqlock_error *err);
+
+/** Print the message of @p err.  @return cli_status_of_error() */
 int cli_fail(const sqlock_error *err);
 
 /** Print that a system call failed, and which limit to raise.  @param what

@@ -116,11 +116,11 @@ static int print_json(const cli *app, const sqlock_check *checks, size_t count,
                   "capabilities", capabilities_json(given)));
 }
 
-/* Print the checks, and the capabilities unless they are unknown: NULL.  @p rc
- * is the result of sqlock_diagnose().  Return the exit status: of a failed
- * output, or else of an rc below 0, or else of the worst check. */
+/* Print the checks, and the capabilities unless they are unknown: NULL.  @p why
+ * is the error of sqlock_diagnose(); NULL: none.  Return the exit status: of a
+ * failed output, or else of the error, or else of the worst check. */
 static int report(const cli *app, const sqlock_check *checks, size_t count,
-                  const sqlock_capabilities *given, int rc)
+                  const sqlock_capabilities *given, const sqlock_error *why)
 {
     sqlock_severity worst = SQLOCK_FINE;
     int status = CLI_OK;
@@ -138,8 +138,8 @@ static int report(const cli *app, const sqlock_check *checks, size_t count,
         print_capabilities(given);
     if (status != CLI_OK)
         return status;
-    if (rc < 0)
-        return cli_status_of(rc);
+    if (why != NULL)
+        return cli_status_of_error(why);
     return worst == SQLOCK_FAILURE ? CLI_NO : CLI_OK;
 }
 
@@ -168,7 +168,8 @@ static int diagnose(const cli *app)
     if (rc == 0 && !is_known)
         cli_info("the capabilities of the database are unknown: %s",
                  err.message);
-    status = report(app, checks, count, is_known ? &given : NULL, rc);
+    status = report(app, checks, count, is_known ? &given : NULL,
+                    rc < 0 ? &err : NULL);
     sqlock_checks_free(checks, count);
     return status;
 }

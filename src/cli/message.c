@@ -116,6 +116,11 @@ int cli_status_of(int code)
     }
 }
 
+int cli_status_of_error(const sqlock_error *err)
+{
+    return lk_error_is_limit(err) ? CLI_SYSTEM : cli_status_of(err->code);
+}
+
 int cli_fail(const sqlock_error *err)
 {
     const char *text =
@@ -126,7 +131,7 @@ int cli_fail(const sqlock_error *err)
         cli_note(
             "`sqlock run` does not pass the URL's password to its command: "
             "keep it in PGPASSFILE, ~/.my.cnf or a configuration file");
-    return lk_error_is_limit(err) ? CLI_SYSTEM : cli_status_of(err->code);
+    return cli_status_of_error(err);
 }
 
 int cli_fail_to(const char *what, int error)

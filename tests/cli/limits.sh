@@ -35,6 +35,22 @@ run_limited() {
     done
 }
 
+# The doctor says what is missing, and waits for no room that does not come: it
+# makes its checks over one session where there is no room for a second one.
+doctor_limited() {
+    local files
+    for files in 6 8 10 11 12 14 16 20; do
+        out=$(timeout 60 prlimit "--nofile=$files" "$SQLOCK" -q doctor 2>&1)
+        like "nofile=$files: doctor: exit status" "$?" "@([01]|71)"
+        is "nofile=$files: doctor: nothing times out" \
+            "$(grep -c 'timed out' <<<"$out")" 0
+        like "nofile=$files: doctor: the cause, or all is checked" "$out" \
+            "*@(ulimit -n|rights  )*"
+    done
+    out=$("$SQLOCK" -q doctor 2>&1)
+    is "without a limit, doctor names none" "$(grep -c ulimit <<<"$out")" 0
+}
+
 # Too many processes of a user who is not root, whom this limit does not concern:
 # of one whom nobody else is.
 processes() {
@@ -74,6 +90,7 @@ for one in $(databases); do
     use "$one" || continue
     "$SQLOCK" -q init
     run_limited
+    doctor_limited
 done
 database=
 file_size
