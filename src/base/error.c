@@ -74,16 +74,19 @@ int lk_error_limit(sqlock_error *err, const char *call, int error)
 int lk_error_descriptors_missing(void)
 {
     struct rlimit limit;
-    int lowest = open("/", O_PATH | O_CLOEXEC);
+    int at = open("/", O_PATH | O_CLOEXEC);
+    int missing = DESCRIPTORS;
 
-    if (lowest < 0)
+    if (at < 0)
         return errno == ENFILE || errno == EMFILE ? errno : 0;
-    (void)close(lowest);
-    /* all below it are in use */
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
-                   limit.rlim_cur < (rlim_t)lowest + DESCRIPTORS
-               ? EMFILE
-               : 0;
+    (void)close(at);
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    /* All below it are in use, and so may be some above it. */
+    for (; missing > 0 && (rlim_t)at < limit.rlim_cur; at++)
+        if (fcntl(at, F_GETFD) < 0)
+            missing--;
+    return missing > 0 ? EMFILE : 0;
 }
 
 /* The client libraries, and those that they need, take 15 MB. */

@@ -22,6 +22,8 @@ run_limited() {
     for files in 8 10 12; do
         limited "nofile=$files" 71 "*ulimit -n*" run key -- echo "it runs"
     done
+    # one that is inherited, above those that are free
+    limited nofile=12 71 "*ulimit -n*" run key -- echo "it runs" 9</dev/null
     limited nofile=8 71 "*ulimit -n*" lead key -- echo "it runs"
     limited data=3000000 71 "*ulimit -d*" lead key -- echo "it runs"
     limited nofile=16 "[07]*" "@(*ulimit -n*|it runs)" run key -- echo "it runs"
