@@ -146,6 +146,8 @@ probe_test() {
     # Users of the installed library may use CMake.
     have cmake || need cmake
     have pgrep || need procps
+    # Some tests have mounts of their own.
+    have mount || need mount
     # The Python package is tested by Debian's Python, on the connections of
     # each database's modules, and as a wheel in a virtual environment.
     python pytest python3-pytest

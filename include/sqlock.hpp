@@ -23,7 +23,8 @@
  *           to a lease, mutex or registry: another thread ends that.
  * Texts     A std::string_view need not end with NUL; a text with a NUL inside,
  *           also of options, is refused with SQLOCK_EINVAL.
- * The rest  Administration has no C++ form: pass native_handle() to admin.h.
+ * The rest  Administration has no C++ form: pass native_handle() to admin.h and
+ *           operator.h.
  */
 #ifndef SQLOCK_HPP
 #define SQLOCK_HPP

@@ -203,7 +203,8 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
  * token was granted less than @p retention_ms ago stays, so that no token is
  * given twice.  Rows that sqlock_tx_lock() made for names longer ago than that
  * are removed, too, unless a transaction has locked them.  On the four-column
- * layout `peer_ttl_ms` decides expiry.
+ * layout `peer_ttl_ms` decides expiry.  Last, the longest TTL of the table of
+ * the server is lowered if no lease is longer.
  *
  * @param retention_ms how long a row stays after its lease
  * @param[out] removed how many rows, also on failure; NULL: not wanted

@@ -261,9 +261,10 @@ int sqlock_find_sized(sqlock_registry *registry,
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
     fill(list.store, &chosen, like, &arguments);
     rc = read_rows(&list, chosen.limit != 0, err);
-    lk_grace_refresh(list.store); /* over the session that has read */
-    if (rc == 0)
+    if (rc == 0) {
+        lk_grace_refresh(list.store); /* over the session that has read */
         rc = lk_info_sort(&list.rows, list.count, chosen.sort, err);
+    }
     if (rc < 0) {
         sqlock_info_free(list.rows, list.count);
         return rc;

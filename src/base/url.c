@@ -200,7 +200,9 @@ bool lk_url_at_host(struct lk_url *out, const struct lk_url *url, size_t index,
     if (ports == NULL)
         ports = url->port;
     (void)lk_url_take(out, "host");
+    (void)lk_url_take(out, "hostaddr");
     (void)lk_url_take(out, "port");
+    (void)lk_url_take(out, "target_session_attrs");
     *port = NULL;
     if (!lk_url_entry(host, host_list(url), index) ||
         !lk_url_entry(port, ports, index))

@@ -75,9 +75,9 @@ bool lk_url_entry(char **out, const char *list, size_t index);
 /* Return how many hosts the URL names; one, if it names none. */
 size_t lk_url_hosts(const struct lk_url *url);
 
-/* Make *out a URL of one of the hosts, which shares the texts of `url` and is
- * not cleared.  *host and *port are to be freed.  Return false if out of
- * memory. */
+/* Make *out a URL of one of the hosts, by its name and whatever it may do,
+ * which shares the texts of `url` and is not cleared.  *host and *port are to
+ * be freed.  Return false if out of memory. */
 bool lk_url_at_host(struct lk_url *out, const struct lk_url *url, size_t index,
                     char **host, char **port);
 

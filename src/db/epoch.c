@@ -21,24 +21,25 @@ void lk_epoch_clear(struct lk_epoch *epoch)
     (void)pthread_mutex_destroy(&epoch->mutex);
 }
 
-uint32_t lk_epoch_note(struct lk_epoch *epoch, const char *now)
+bool lk_epoch_note(struct lk_epoch *epoch, const char *now, uint32_t *changes)
 {
     char before[SQLOCK_EPOCH_SIZE];
     bool is_another;
-    uint32_t changes;
+    bool is_left;
 
-    if (*now == '\0')
-        return atomic_load(&epoch->changes);
     pthread_mutex_lock(&epoch->mutex);
     memcpy(before, epoch->last, sizeof before);
-    is_another = *before != '\0' && strcmp(before, now) != 0;
-    epoch->changes += is_another;
-    changes = epoch->changes;
-    (void)snprintf(epoch->last, sizeof epoch->last, "%s", now);
+    is_another = *now != '\0' && *before != '\0' && strcmp(before, now) != 0;
+    is_left = is_another && epoch->changes != *changes;
+    if (*now != '\0' && !is_left) {
+        epoch->changes += is_another;
+        (void)snprintf(epoch->last, sizeof epoch->last, "%s", now);
+    }
+    *changes = epoch->changes;
     pthread_mutex_unlock(&epoch->mutex);
-    if (is_another && epoch->changed != NULL)
+    if (is_another && !is_left && epoch->changed != NULL)
         epoch->changed(epoch->context, before, now);
-    return changes;
+    return !is_left;
 }
 
 void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings)

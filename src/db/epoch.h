@@ -51,8 +51,11 @@ void lk_epoch_init(struct lk_epoch *epoch);
 void lk_epoch_clear(struct lk_epoch *epoch);
 
 /* Note the epoch of a new connection ("": unknown), and call `changed` if it is
- * another one than the last.  Return how often it has changed by then. */
-uint32_t lk_epoch_note(struct lk_epoch *epoch, const char *now);
+ * another one than the last.  *changes is how often it had changed when the
+ * connection began to be opened, and becomes how often it has.  Return false,
+ * and note nothing, if that connection leads to a server that was left for
+ * another one meanwhile. */
+bool lk_epoch_note(struct lk_epoch *epoch, const char *now, uint32_t *changes);
 
 /* Note the settings that a new connection has found, and call `forgets` unless
  * there are none ("") or the connection before had found the same. */

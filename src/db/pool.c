@@ -187,7 +187,7 @@ static bool is_wanted(const struct lk_connection *connection,
 {
     const struct lk_pool *pool = connection->pool;
 
-    if (wish->hears && pool->hearer != NULL)
+    if (wish->hears && (wish->is_open || pool->hearer != NULL))
         return connection == pool->hearer;
     if (connection == pool->hearer && !may_use_hearer(pool, wish))
         return false;
@@ -279,10 +279,10 @@ static bool has_such(const struct lk_pool *pool, const struct lk_wish *wish)
 {
     const struct lk_connection *at = pool->taken;
 
-    while (wish->is_proven && at != NULL &&
-           (at->use == LK_USE_LENT || !is_wanted(at, wish)))
+    while (at != NULL && ((wish->is_proven && at->use == LK_USE_LENT) ||
+                          !is_wanted(at, wish)))
         at = at->next_taken;
-    return wish->is_proven ? at != NULL : pool->count > 0;
+    return at != NULL || (!wish->is_proven && pool->opening > 0);
 }
 
 /* As find_place(), and wait as long as the wish allows.  Return 0, and in
@@ -331,6 +331,7 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
         lk_after_ms(sqlock_monotonic_ns(), pool->options.connect_timeout_ms),
         latest_ns);
     sqlock_description description = {.connection_id = 0};
+    uint32_t changes = atomic_load(&pool->db->epoch.changes);
     sqlock_error why = {0};
     int rc;
 
@@ -347,7 +348,13 @@ static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
     pool->db->driver->describe((*out)->state, &description);
     atomic_store(&pool->is_narrow, description.is_narrow);
     atomic_store(&pool->returns_no_rows, description.returns_no_rows);
-    (*out)->changes = lk_epoch_note(&pool->db->epoch, description.epoch);
+    if (!lk_epoch_note(&pool->db->epoch, description.epoch, &changes)) {
+        free_connection(pool, *out);
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the login has ended at a server that was left for "
+                        "another one meanwhile");
+    }
+    (*out)->changes = changes;
     lk_epoch_note_settings(&pool->db->epoch, description.forgets);
     return 0;
 }
@@ -378,14 +385,12 @@ static int open_one(struct lk_pool *pool, const struct lk_wish *wish,
     return rc;
 }
 
-/* Return whether a connection can be used.  Once another server has answered,
- * one to the server before it cannot: what is renewed on a server that others
- * have left keeps nobody from the lock. */
-static bool is_usable(struct lk_pool *pool,
-                      const struct lk_connection *connection)
+bool lk_pool_is_usable(const struct lk_connection *connection)
 {
-    return connection->changes == atomic_load(&pool->db->epoch.changes) &&
-           pool->db->driver->is_alive(connection->state);
+    const struct lk_db *db = connection->pool->db;
+
+    return connection->changes == atomic_load(&db->epoch.changes) &&
+           db->driver->is_alive(connection->state);
 }
 
 /* Note how long the taker of a connection has waited since begun_ns, 0: not at
@@ -445,7 +450,7 @@ int lk_pool_take_as(struct lk_pool *pool, const struct lk_wish *wish,
             return rc;
         }
         /* Without the mutex, since is_alive() makes a system call. */
-        if (is_usable(pool, connection)) {
+        if (lk_pool_is_usable(connection)) {
             note_delay(pool, connection, begun_ns,
                        wish->is_urgent ? begun_ns : wish->wait_until_ns);
             *out = connection;

@@ -25,8 +25,8 @@ enum lk_use {
 
 /* The other uses of the connection that hears rings. */
 enum lk_hearer_use {
-    LK_HEARER_FREE,  /* nobody waits for a ring: all but transactions, if no
-                        other connection is idle */
+    LK_HEARER_FREE,  /* nobody waits for a ring: all but the application's
+                        transactions, if no other connection is idle */
     LK_HEARER_BRIEF, /* statements that read, likewise; and what may open none.
                         It does not count against the pool's size */
     LK_HEARER_ALONE  /* nothing, as the driver demands; likewise */
@@ -125,10 +125,16 @@ struct lk_wish {
     bool is_wary;
     bool is_proven; /* take only one that has_written; with is_open */
     bool is_brief;  /* for a statement that waits for no row lock */
-    bool hears;     /* take the hearer alone; any if there is none */
+    /* take the hearer alone; if there is none, any, but none with is_open */
+    bool hears;
     /* go before all that are not urgent, and count all waiting in late_ns */
     bool is_urgent;
 };
+
+/* Return whether a taken or kept connection can be used: it is alive, and no
+ * other server has answered since it was opened or checked.  A lease that is
+ * renewed on a server that others have left keeps nobody from the lock. */
+bool lk_pool_is_usable(const struct lk_connection *connection);
 
 /* Take a connection.  Return 0; SQLOCK_ERESOURCE if all were in use until the
  * deadline, or, with is_open, at once if the pool has no such; or a result of

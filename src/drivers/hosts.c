@@ -29,7 +29,7 @@ int lk_hosts_try(size_t hosts, int64_t deadline_ns, lk_host_fn try_host,
         if (rc == 0)
             return 0;
         if (i == 0 || is_last || rc == SQLOCK_EUNREACHABLE ||
-            rc == SQLOCK_ERESOURCE)
+            rc == SQLOCK_ERESOURCE || rc == SQLOCK_EREADONLY)
             *err = failure;
         if (is_last)
             break;

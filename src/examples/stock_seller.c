@@ -5,11 +5,13 @@
  *
  *     stock_seller URL SOCKET
  *
- * A client connects to the Unix socket, whose folder decides who may, and
- * sends lines "ORDER ITEM QUANTITY".  It gets a line for each: "0 LEFT" is
- * sold, "CODE LEFT" is not, CODE as in sqlock.h.  Without an answer it asks
- * again, here or at another seller: an order is carried out once.  So the
- * seller may be killed and started at any time.
+ * A client connects to the Unix socket, which only this user may, and sends
+ * lines "ORDER ITEM QUANTITY".  It gets a line for each: "0 LEFT" is sold,
+ * "CODE LEFT" is refused, CODE as in sqlock.h.  After EUNCERTAIN, or without
+ * an answer, it is not known which, and the client asks again with the same
+ * ORDER, here or at another seller: an order is carried out once.  So the
+ * seller may be killed and started at any time.  `sqlock stock init` makes the
+ * tables.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -38,12 +41,16 @@ static int sell(sqlock_stock *stock, char *line, int64_t *left)
     const char *order = strtok_r(line, " \n", &rest);
     const char *item = strtok_r(NULL, " \n", &rest);
     const char *quantity = strtok_r(NULL, " \n", &rest);
+    bool is_all = strtok_r(NULL, " \n", &rest) == NULL;
     char *end = NULL;
-    long long number = quantity == NULL ? 0 : strtoll(quantity, &end, 10);
+    long long number;
     int rc = SQLOCK_EINVAL;
 
+    errno = 0;
+    number = quantity == NULL ? 0 : strtoll(quantity, &end, 10);
+
     *left = -1;
-    if (end != NULL && *end == '\0')
+    if (end != NULL && *end == '\0' && errno == 0 && is_all)
         rc = sqlock_stock_deduct(stock, NULL, order, item, number, &answer,
                                  &err);
     if (rc < 0 && rc != SQLOCK_EINSUFFICIENT)
@@ -97,15 +104,21 @@ static int listen_at(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct stat old;
 
+    errno = ENAMETOOLONG;
+    if (strlen(path) >= sizeof address.sun_path)
+        goto fail;
     (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    (void)unlink(path); /* of a seller before this one, which gets no more */
-    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(fd, SOMAXCONN) != 0) {
-        (void)fprintf(stderr, "stock_seller: %s: %s\n", path, strerror(errno));
-        exit(EXIT_FAILURE);
-    }
-    return fd;
+    if (lstat(path, &old) == 0 && S_ISSOCK(old.st_mode))
+        (void)unlink(path); /* of a seller before this one */
+    (void)umask(0077);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        listen(fd, SOMAXCONN) == 0)
+        return fd;
+fail:
+    (void)fprintf(stderr, "stock_seller: %s: %s\n", path, strerror(errno));
+    exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)

@@ -60,7 +60,7 @@ int lk_bell_call_begin(struct lk_store *store, struct lk_connection *connection,
 int lk_place_run(struct lk_store *store, const struct lk_place *place,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err)
 {
-    if (!store->db.driver->is_alive(place->connection->state))
+    if (!lk_pool_is_usable(place->connection))
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "the session with the lease's bell is broken");
     return lk_db_run_on(&store->db, place->connection, run, result, err);

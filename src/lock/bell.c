@@ -134,9 +134,7 @@ static void hear_all(struct lk_bell *bell)
     lose_session(bell);
 }
 
-/* Read the rings of the session as they come while somebody relies on it, and
- * let it be used for other statements as far as that allows. */
-static void use_session(struct lk_bell *bell)
+void lk_bell_use(struct lk_bell *bell)
 {
     bool was_watched = bell->is_watched;
     bool is_alone = !lk_bell_of(&bell->registry->store)->keeps_rings;
@@ -168,7 +166,7 @@ static void set_asleep(struct lk_bell *bell, struct lk_part *part,
         return;
     }
     bell->sleepers--;
-    use_session(bell);
+    lk_bell_use(bell);
 }
 
 static void note(void *context, const char *text)
@@ -350,7 +348,7 @@ int lk_bell_hear_all(struct lk_bell *bell, unsigned heard, bool *is_late,
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&bell->mutex);
-    use_session(bell);
+    lk_bell_use(bell);
     if (!bell->is_open)
         rc = open_once(bell, err);
     *is_late = heard != bell->number;

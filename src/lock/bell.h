@@ -41,7 +41,7 @@ struct lk_ear {
     enum lk_hearing hearing;
     int fd;          /* of LK_HEARS_BEFORE */
     bool is_asleep;  /* it waits for a ring of the session */
-    unsigned heard;  /* bell.number when its claim was sent; 0: none was open */
+    unsigned heard;  /* bell.number when its claim was sent */
     bool is_rung;    /* the row was reserved for the part's ticket */
     bool was_free;   /* the bell of the one before was free */
     int64_t look_ns; /* when to wake it, CLOCK_BOOTTIME; LK_NEVER: at a ring */
@@ -52,7 +52,8 @@ struct lk_bell {
     struct lk_service service;
     struct lk_handler handler;
     /* guards the following fields and parts' ears, also while the sessions are
-     * read, which does not block; taken before the mutex of slot.h */
+     * read, which does not block, or one is closed; taken before the mutex of
+     * slot.h, and that of the pool, which is taken before the service's */
     pthread_mutex_t mutex;
     struct lk_part *listeners;
     struct lk_observer *observers;
@@ -72,6 +73,11 @@ struct lk_bell {
 };
 
 void lk_bell_init(struct lk_bell *bell, struct sqlock_registry *registry);
+
+/* Read the rings of the session that hears for all as they come while a part is
+ * asleep or somebody observes, and let it run other statements as far as that
+ * allows.  The caller holds the bell's mutex. */
+void lk_bell_use(struct lk_bell *bell);
 
 /* Stop the thread.  The parts have ended. */
 void lk_bell_stop(struct lk_bell *bell);

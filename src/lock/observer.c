@@ -37,6 +37,7 @@ void lk_observer_end(struct lk_observer *observer)
         return;
     pthread_mutex_lock(&observer->bell->mutex);
     DL_DELETE2(observer->bell->observers, observer, previous, next);
+    lk_bell_use(observer->bell);
     pthread_mutex_unlock(&observer->bell->mutex);
     (void)close(observer->fd);
     observer->fd = -1;

@@ -32,8 +32,9 @@ hopeful() { # WHAT URL
 }
 
 ok_at_last() { # WHAT URL
-    out=$("$SQLOCK" --url "$2" init 2>&1 &&
-        "$SQLOCK" --url "$2" run key -- echo "it runs" 2>&1)
+    local sqlock=("$SQLOCK" --url "$2" --table-prefix "CLI_${$}_")
+    out=$(timeout 60 "${sqlock[@]}" init 2>&1 &&
+        timeout 60 "${sqlock[@]}" run key -- echo "it runs" 2>&1)
     is "$1" "$?/$(tail -n 1 <<<"$out")" "0/it runs"
 }
 

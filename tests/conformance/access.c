@@ -236,7 +236,7 @@ static void test_F57_a_login_that_only_reads_the_row_waits_once(void **state)
     login_make(&login, f, "sees");
     login_grant(&login, "SELECT, INSERT, UPDATE", f->table);
     login_grant(&login, "SELECT", server);
-    (void)sql_run(&f->sql, "UPDATE %s SET EPOCH = 'another', LONGEST_MS = 2500",
+    (void)sql_run(&f->sql, "UPDATE %s SET EPOCH = 'another', LONGEST_MS = 8000",
                   server);
     registry = fixture_registry_at(f, login.url, NULL);
     lock = lock_obtain(registry, f->name);

@@ -16,7 +16,7 @@ static const struct suite *const suites[] = {
     &suite_batch,       &suite_combine,      &suite_peers,     &suite_waits,
     &suite_watchdog,    &suite_renewal,      &suite_classify,  &suite_library,
     &suite_executor,    &suite_together,     &suite_sharer,    &suite_ticket,
-    &suite_patience,    &suite_crew,         &suite_codes,
+    &suite_patience,    &suite_crew,         &suite_codes,     &suite_hosts,
 };
 
 int main(int argc, char **argv)

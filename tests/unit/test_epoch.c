@@ -22,6 +22,15 @@ static void tell(void *context, const char *before, const char *now)
     (void)snprintf(told->now, sizeof told->now, "%s", now);
 }
 
+/* Note the epoch of a connection that is opened at once. */
+static void note(struct lk_epoch *epoch, const char *now)
+{
+    uint32_t changes = epoch->changes;
+
+    assert_true(lk_epoch_note(epoch, now, &changes));
+    assert_int_equal(changes, epoch->changes);
+}
+
 static void test_F57_only_another_epoch_is_a_change(void **state)
 {
     struct told told = {0};
@@ -34,18 +43,42 @@ static void test_F57_only_another_epoch_is_a_change(void **state)
     epoch.context = &told;
     assert_int_equal(lk_epoch_last(&epoch, last), 0);
     assert_string_equal(last, "");
-    lk_epoch_note(&epoch, "first");
-    lk_epoch_note(&epoch, "first");
-    lk_epoch_note(&epoch, ""); /* unknown */
+    note(&epoch, "first");
+    note(&epoch, "first");
+    note(&epoch, ""); /* unknown */
     assert_int_equal(lk_epoch_last(&epoch, last), 0);
     assert_int_equal(told.times, 0);
-    lk_epoch_note(&epoch, "second");
+    note(&epoch, "second");
     assert_int_equal(lk_epoch_last(&epoch, last), 1);
     assert_string_equal(last, "second");
     assert_string_equal(told.before, "first");
     assert_string_equal(told.now, "second");
-    lk_epoch_note(&epoch, "first");
+    note(&epoch, "first");
     assert_int_equal(told.times, 2);
+    lk_epoch_clear(&epoch);
+}
+
+/* A login that began before another server had answered, and ends after. */
+static void test_F57_a_late_login_does_not_lead_back(void **state)
+{
+    struct told told = {0};
+    struct lk_epoch epoch;
+    char last[SQLOCK_EPOCH_SIZE];
+    uint32_t changes = 0;
+
+    (void)state;
+    lk_epoch_init(&epoch);
+    epoch.changed = tell;
+    epoch.context = &told;
+    note(&epoch, "former");
+    note(&epoch, "new");
+    assert_false(lk_epoch_note(&epoch, "former", &changes));
+    assert_int_equal(lk_epoch_last(&epoch, last), 1);
+    assert_string_equal(last, "new");
+    assert_int_equal(told.times, 1);
+    changes = 0;
+    assert_true(lk_epoch_note(&epoch, "new", &changes));
+    assert_int_equal(changes, 1);
     lk_epoch_clear(&epoch);
 }
 
@@ -111,7 +144,7 @@ static void test_F57_each_timeline_is_another_epoch(void **state)
     (void)state;
     lk_epoch_init(&epoch);
     for (uint32_t i = 0; i < 4; i++) {
-        lk_epoch_note(&epoch, timelines[i]);
+        note(&epoch, timelines[i]);
         assert_int_equal(lk_epoch_last(&epoch, last), i);
         assert_string_equal(last, timelines[i]);
     }
@@ -120,6 +153,7 @@ static void test_F57_each_timeline_is_another_epoch(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
+    cmocka_unit_test(test_F57_a_late_login_does_not_lead_back),
     cmocka_unit_test(test_F57_a_server_is_held_back_until_then),
     cmocka_unit_test(test_F57_each_timeline_is_another_epoch),
     cmocka_unit_test(test_F61_settings_are_told_once),

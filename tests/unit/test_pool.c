@@ -98,8 +98,10 @@ static void test_F57_a_connection_to_the_server_before_is_closed(void **state)
     struct pooled *pooled = *state;
     uint64_t closed = lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED);
     struct lk_connection *connection;
+    uint32_t changes;
 
-    (void)lk_epoch_note(&pooled->db.epoch, "another server");
+    changes = pooled->db.epoch.changes;
+    assert_true(lk_epoch_note(&pooled->db.epoch, "another server", &changes));
     connection = take(pooled);
     assert_true(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED) > closed);
     lk_pool_give(&pooled->db.pool, connection);
@@ -164,6 +166,10 @@ static void test_the_connection_that_hears_is_taken_last(void **state)
     assert_false(lk_pool_has_hearer(pool));
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(pool, taken[i]);
+    /* Another one does not stand for it. */
+    rc = take_at_once(pooled, (struct lk_wish){.is_open = true, .hears = true},
+                      &taken[0]);
+    assert_int_equal(rc, SQLOCK_ERESOURCE);
 }
 
 static int borrow(struct pooled *pooled, int64_t deadline_ns,

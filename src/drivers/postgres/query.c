@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "drivers/postgres/session.h"
 
 /* ------------------------------------------------------------ the socket -- */
@@ -234,7 +235,8 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 static bool may_be_prepared(const lk_pg *session,
                             const sqlock_statement *statement)
 {
-    return statement->id > 0 && !session->is_unprepared;
+    return statement->id > 0 && !session->is_unprepared &&
+           !session->is_plain[statement->id - 1];
 }
 
 static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
@@ -311,6 +313,14 @@ int lk_pg_prepare_once(lk_pg *session, const sqlock_statement *statement,
     return rc;
 }
 
+/* Return whether the state is one that a statement has whose table has changed
+ * since it was prepared: no such table, column or function, or another type. */
+static bool is_outdated(const char *sqlstate)
+{
+    return lk_text_is_listed("42P01|42703|42883|42804", sqlstate,
+                             strlen(sqlstate));
+}
+
 bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
 {
     if (!may_be_prepared(session, statement))
@@ -321,10 +331,11 @@ bool lk_pg_forget_stale(lk_pg *session, const sqlock_statement *statement)
         session->is_unprepared = true;
         return true;
     }
-    /* A table that has changed: the statement was valid when prepared. */
-    if (strcmp(session->sqlstate, "0A000") == 0 ||
-        (strncmp(session->sqlstate, "42", 2) == 0 &&
-         is_prepared(session, statement))) {
+    if (is_outdated(session->sqlstate) && is_prepared(session, statement)) {
+        session->is_plain[statement->id - 1] = true;
+        return true;
+    }
+    if (strcmp(session->sqlstate, "0A000") == 0) {
         memset(session->prepared, 0, sizeof session->prepared);
         session->generation++;
         return true;

@@ -48,6 +48,8 @@ typedef struct lk_pg {
     /* Names of prepared statements by id - 1; "": not prepared. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
     bool was_sent[SQLOCK_STATEMENT_IDS]; /* by id - 1 */
+    /* by id - 1: its table has changed; a trigger may give the same state */
+    bool is_plain[SQLOCK_STATEMENT_IDS];
     /* none is prepared: a pooler lends backends, or the session is the
      * application's, and only those are prepared that have names already */
     bool is_unprepared;

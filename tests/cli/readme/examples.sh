@@ -141,6 +141,7 @@ guards() {
 tell() { # SOCKET LINE: prints the answer
     python3 -c 'import socket, sys
 link = socket.socket(socket.AF_UNIX)
+link.settimeout(60)
 link.connect(sys.argv[1])
 link.sendall(sys.argv[2].encode() + b"\n")
 print(link.makefile().readline(), end="")' "$@"
@@ -166,17 +167,17 @@ sells_for_all() {
         "$bin/stock_seller" "$url" "$place" 2>"$dir/why" &
         seller=$!
         helper "$seller"
-        until_true test -S "$place" || return 1
+        until_true tell "$place" "no order" || return 1
         if [ -z "${sold:-}" ]; then
             said=$(python3 tests/tools/bench/buyers.py "$place" "$item" 8 0.5) ||
                 return 1
             sold=${said%% *}
-            first=$(tell "$place" "mine $item 3")
+            first=$(tell "$place" "$item/mine $item 3")
         else
-            [ "$(tell "$place" "mine $item 3")" = "$first" ] || return 1
-            [ "$(tell "$place" "other $item 9000000")" = "-22 $((999997 - sold))" ] ||
+            [ "$(tell "$place" "$item/mine $item 3")" = "$first" ] || return 1
+            [ "$(tell "$place" "$item/other $item 9000000")" = "-22 $((999997 - sold))" ] ||
                 return 1
-            [ "$(tell "$place" "wrong $item 5x")" = "-9 -1" ] || return 1
+            [ "$(tell "$place" "$item/wrong $item 5x")" = "-9 -1" ] || return 1
         fi
         kill -KILL "$seller"
         wait "$seller" 2>/dev/null

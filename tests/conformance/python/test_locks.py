@@ -222,11 +222,13 @@ def test_a_wait_that_fails_fast_ends_with_the_first_error(url, name, tmp_path):
     with sqlock.open(f"sqlite:{file}") as registry:
         registry.acquire(name).release()
         file.rename(away)
-        back = threading.Timer(15, away.rename, [file])
+        back = threading.Timer(60, away.rename, [file])
         back.start()
-        with pytest.raises(sqlock.Error):
-            registry.acquire(name, fail_fast=True)
-        back.cancel()
+        try:
+            with pytest.raises(sqlock.Error):
+                registry.acquire(name, fail_fast=True)
+        finally:
+            back.cancel()
 
 
 def test_a_loss_does_not_hide_what_the_block_raised(registry, other, name):

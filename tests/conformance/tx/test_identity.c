@@ -89,6 +89,14 @@ test_another_server_is_adopted_when_the_registry_has_it(void **state)
     close_named(f, registry);
 }
 
+/* Note that epoch, as of a session that is opened now. */
+static void note_epoch(struct lk_epoch *epoch, const char *now)
+{
+    uint32_t changes = epoch->changes;
+
+    assert_true(lk_epoch_note(epoch, now, &changes));
+}
+
 /* The application's connection, which still reads what was there before, leads
  * to the server that the registry has left: its epoch has changed. */
 static void
@@ -100,13 +108,13 @@ test_the_server_before_is_refused_after_a_change_of_epoch(void **state)
     sqlock_tx *tx = NULL;
     struct app app;
 
-    lk_epoch_note(epoch, "before");
+    note_epoch(epoch, "before");
     adopt_and_end(f, registry);
     app_open(&app, f->database, f->url);
     app_begin_at(&app, "REPEATABLE READ");
     app_run(&app, "%s", who);
     say(f, "two");
-    lk_epoch_note(epoch, "after");
+    note_epoch(epoch, "after");
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_adopt(&tx, registry, app.native, &f->err));
     assert_contains(f->err.message, "another database");
@@ -126,7 +134,7 @@ static sqlock_registry *open_recognized(struct fixture *f, struct app *app)
     if (database_is_pooled(f->database))
         skip_or_fail("a pooler shares the sessions");
     registry = open_named(f);
-    lk_epoch_note(&((struct lk_store *)registry)->db.epoch, "before");
+    note_epoch(&((struct lk_store *)registry)->db.epoch, "before");
     app_open(app, f->database, f->url);
     app_run(app, "CREATE TEMPORARY TABLE %s_who AS SELECT 'one' AS who",
             stock_name(f));
@@ -163,7 +171,7 @@ test_a_recognized_connection_is_refused_after_a_change_of_epoch(void **state)
     sqlock_registry *registry = open_recognized(f, &app);
 
     say(f, "two");
-    lk_epoch_note(&((struct lk_store *)registry)->db.epoch, "after");
+    note_epoch(&((struct lk_store *)registry)->db.epoch, "after");
     expect_refusal(f, registry, &app);
 }
 

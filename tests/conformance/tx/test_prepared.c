@@ -159,6 +159,39 @@ static void test_a_statement_means_a_table_of_the_session(void **state)
     registry_end(story.registry);
 }
 
+/* A trigger refuses some states, by errors that a change of the table has, too:
+ * those end the transaction as such, at the latest when it is tried again. */
+static void test_a_statement_that_a_trigger_refuses_is_told_so(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = stock_name(f);
+    struct story story;
+
+    (void)sql_run(
+        &f->sql,
+        "CREATE FUNCTION %s_refuse() RETURNS trigger LANGUAGE plpgsql "
+        "AS $$ BEGIN IF NEW.state LIKE '42%%' THEN RAISE EXCEPTION "
+        "'refused' USING ERRCODE = NEW.state; END IF; RETURN NEW; "
+        "END $$",
+        name);
+    (void)sql_run(&f->sql,
+                  "CREATE TRIGGER refuse BEFORE UPDATE ON %s FOR EACH ROW "
+                  "EXECUTE PROCEDURE %s_refuse()",
+                  name, name);
+    story_open(f, &story);
+    for (int i = 0; i < TIMES; i++)
+        assert_ok(write_state(f, &story, sqlock_text("fine")));
+    for (int i = 0; i < TIMES; i++) {
+        assert_fails(SQLOCK_EACCESS,
+                     write_state(f, &story, sqlock_text("42501")));
+        assert_fails(SQLOCK_ESCHEMA,
+                     write_again(f, &story, sqlock_text("42P01")));
+    }
+    assert_ok(write_state(f, &story, sqlock_text("fine")));
+    registry_end(story.registry);
+    (void)sql_run(&f->sql, "DROP FUNCTION %s_refuse() CASCADE", name);
+}
+
 /* More texts than have numbers. */
 static void test_any_number_of_statements_may_be_sent(void **state)
 {
@@ -184,6 +217,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_statement_is_prepared_once, ON_SERVERS, 0),
     TEST(test_a_statement_takes_parameters_of_every_type),
     TEST_ON(test_a_statement_outlives_a_change_of_its_table, ON_SERVERS, 0),
+    TEST_ON(test_a_statement_that_a_trigger_refuses_is_told_so, ON_POSTGRES, 0),
     TEST_ON(test_a_statement_means_a_table_of_the_session, ON_MYSQL, 0),
     TEST(test_any_number_of_statements_may_be_sent),
 };

@@ -23,7 +23,7 @@ SQLOCK_TEST_CRASH_INIT=$(mktemp /tmp/sqlock-crash.XXXXXX) || exit 1
 export SQLOCK_TEST_CRASH_INIT
 chmod 644 "$SQLOCK_TEST_CRASH_INIT"
 trap 'rm -f "$SQLOCK_TEST_CRASH_INIT"' EXIT
-trap 'exit 130' INT
+trap 'kill -TERM "$command_pid" 2>/dev/null; wait; exit 130' INT
 trap 'kill -TERM "$command_pid" 2>/dev/null; wait; exit 143' TERM
 export SQLOCK_TEST_MARIADB_OPTIONS="--innodb-flush-log-at-trx-commit=0\
  --innodb-flush-log-at-timeout=2700 --init-file=$SQLOCK_TEST_CRASH_INIT"

@@ -76,6 +76,7 @@ static void check_that_longer_ones_wait(void)
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     struct sql standby, admin;
+    int rc;
 
     options.table_prefix = with_table;
     options.ttl_ms = TTL_MS;
@@ -94,16 +95,35 @@ static void check_that_longer_ones_wait(void)
         &standby.err);
     server_stop_process(
         (pid_t)sql_integer(&standby, "SELECT pid FROM pg_stat_wal_receiver"));
-    options.statement_timeout_ms = 1000;
-    assert_code(SQLOCK_EINVAL,
-                sqlock_registry_open(&registry, cluster_url(), &options, &err),
-                &err);
+    options.statement_timeout_ms = 3000;
+    rc = sqlock_registry_open(&registry, cluster_url(), &options, &err);
+    server_go_on(); /* before a failure ends this */
+    assert_code(SQLOCK_EINVAL, rc, &err);
     assert_contains(err.message, "in time");
     assert_int_equal(
         sql_integer(&admin, "SELECT allowed_ms FROM gr_lock_server"), 1000);
-    server_go_on();
     sql_close(&standby);
     sql_close(&admin);
+}
+
+/* Wait until the standby has replayed all that it has received by now. */
+static void await_replay(void)
+{
+    struct sql standby;
+    char received[40];
+
+    assert_lock_ok(
+        sql_open(&standby, postgres,
+                 cluster_variable("failover", "POSTGRES_ASYNC_ADMIN_URL")),
+        &standby.err);
+    assert_true(sql_text(&standby, received, sizeof received,
+                         "SELECT pg_last_wal_receive_lsn()"));
+    assert_becomes_true(
+        sql_integer(&standby,
+                    "SELECT count(*) WHERE pg_last_wal_replay_lsn() >= '%s'",
+                    received) == 1,
+        PATIENCE_MS);
+    sql_close(&standby);
 }
 
 static void use(const char *prefix)
@@ -131,6 +151,7 @@ void grace_set_up(void)
     sql_close(&sql);
     check_that_longer_ones_wait();
     use(with_table);
+    await_replay();
     assert_true(standby_has_the_length());
     use(without_table);
     assert_becomes_true(standby_knows(), PATIENCE_MS);

@@ -6,6 +6,9 @@ cd "$(dirname "$0")/../../.." || exit 1
 for what in URL ADMIN_URL SOCKET PID PIDFILE; do
     unset "SQLOCK_TEST_MYSQL_$what"
 done
-[ "${SQLOCK_TEST_SERVERS-}" = replica ] ||
-    export SQLOCK_TEST_SERVERS=replica-mariadb
+case " ${SQLOCK_TEST_SERVERS-mariadb} " in
+*" replica "* | *" replica-mariadb "*) ;;
+*" mariadb "*) export SQLOCK_TEST_SERVERS=replica-mariadb ;;
+*) exec "$@" ;; # which skips its tests
+esac
 exec bash tests/tools/servers/with.sh "$@"

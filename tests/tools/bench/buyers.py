@@ -9,24 +9,27 @@ import os
 import socket
 import sys
 import time
+import uuid
 
 
 def buy(place, item, seconds):
     """Return how many were sold; exit if an answer is wrong."""
+    buyer = uuid.uuid4()
     link = socket.socket(socket.AF_UNIX)
+    link.settimeout(60)
     link.connect(place)
     answers = link.makefile("r")
     end = time.monotonic() + seconds
     sold = 0
     first = None
     while sold == 0 or time.monotonic() < end:
-        link.sendall(f"{os.getpid()}/{sold} {item} 1\n".encode())
+        link.sendall(f"{buyer}/{sold} {item} 1\n".encode())
         answer = answers.readline()
         if answer.split(" ")[0] != "0":
             sys.exit(f"order {sold}: {answer!r}")
         first = first or answer
         sold += 1
-    link.sendall(f"{os.getpid()}/0 {item} 1\n".encode())
+    link.sendall(f"{buyer}/0 {item} 1\n".encode())
     if answers.readline() != first:
         sys.exit("the first order was carried out twice")
     return sold

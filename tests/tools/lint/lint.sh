@@ -38,7 +38,7 @@ check_manuals() {
 check_python() {
     local python=/usr/bin/python3
     local files=(src/python tests/conformance/python tests/history
-        tests/cli/install/loses.py)
+        tests/cli/install/loses.py tests/tools/bench/buyers.py)
     $python -m pyflakes "${files[@]}" &&
         $python -m black --quiet --check "${files[@]}" &&
         $python -m mypy --strict --cache-dir="$build/lint/mypy" \
