@@ -294,9 +294,7 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  *         ESCHEMA        there is no such table or file, or it cannot hold
  *                        locks: not durable, no primary key, wrong columns
  *         EACCESS        login, privilege or TLS
- *         EINVAL         the URL leads nowhere: no such host or directory; or a
- *                        standby does not know of leases so long:
- *                        sqlock_grace_longest() in sqlock/admin.h
+ *         EINVAL         the URL leads nowhere: no such host or directory
  *         ENOTSUP        there is no driver for this URL
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,

@@ -263,10 +263,13 @@ SQLOCK_MUSTUSE int sqlock_grace_end(sqlock_registry *registry,
 /**
  * Let leases be as long as @p ttl_ms at once, and let sqlock_reap() lower to
  * that what INT_LOCK_SERVER has as the longest one, when no lease is longer:
- * for so long a promoted server grants nothing.  A claim of a longer lease
- * raises it by itself, but only once the connected standbys of PostgreSQL have
- * it, and is EINVAL where that cannot be seen.  This does not wait for them:
- * take no such lease before they have it.
+ * for so long a promoted server grants nothing.  Give half more than the TTLs
+ * that are usual: a lease counts as longer while more than seven tenths of
+ * @p ttl_ms are left of it.  A claim of a longer lease raises the longest one
+ * by itself, but only once the connected standbys of PostgreSQL have it, and is
+ * EINVAL where that cannot be seen, or takes too long; a lease that is renewed
+ * then gets what leases may have.  To open a registry raises nothing.  This
+ * does not wait for the standbys: take no such lease before they have it.
  *
  * @param ttl_ms 10 to 604800000; 30000 at first
  * @return 0        done

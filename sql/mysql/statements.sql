@@ -1118,11 +1118,12 @@ UPDATE INT_LOCK_SERVER
 
 -- ---- longer (sqlock) [not prepared]
 -- Returns a row if there is a lease that may last longer than the shortest grace.
--- In the UPDATE the rows of leases would be locked.
+-- A row tells what is left of its lease, which is renewed when a quarter is over, or
+-- somewhat later.  In the UPDATE the rows of leases would be locked.
 SELECT 1
   FROM INT_LOCK_SERVER S
   WHERE EXISTS (SELECT 1 FROM INT_LOCK L WHERE L.CLIENT_ID IS NOT NULL AND
-    L.EXPIRED_AFTER > TIMESTAMPADD(MICROSECOND, S.LEAST_MS * 1000, {now}));
+    L.EXPIRED_AFTER > TIMESTAMPADD(MICROSECOND, S.LEAST_MS * 700, {now}));
 
 -- ---- shorten grace (sqlock) [not prepared]
 -- Lets no lease be as long any more; and, once each process must have noticed that,

@@ -7,7 +7,9 @@
 -- grants nothing on another server than before, or on one that has lost commits in a
 -- crash, until the longest lease that it may have forgotten has run out.  Programs
 -- that were started before, and those of an earlier version, grant at once: replace
--- them.  If INT_LOCK has grants for roles, run the grants-*.sql scripts again, too.
+-- them.  Those of the version that lacked the columns read the longest TTL once: let
+-- neither `sqlock reap` nor `sqlock init --longest-ttl` lower it before all are
+-- replaced.  If INT_LOCK has grants for roles, run the grants-*.sql scripts again, too.
 SET @sqlock_do = IF((
         SELECT COUNT(*) FROM information_schema.columns
         WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK' AND
@@ -29,15 +31,18 @@ INSERT IGNORE INTO INT_LOCK_SERVER (ID, SINCE, GRANTS_FROM, LONGEST_MS)
         TIMESTAMPDIFF(MICROSECOND, CREATED_DATE, EXPIRED_AFTER) DIV 1000 + 1), 0))
     FROM INT_LOCK
     WHERE CLIENT_ID IS NOT NULL AND EXPIRED_AFTER > UTC_TIMESTAMP(6);
-SET @sqlock_do = IF((
+SET @sqlock_lacks = (
         SELECT COUNT(*) FROM information_schema.columns
         WHERE table_schema = DATABASE() AND table_name = 'INT_LOCK_SERVER' AND
-            UPPER(column_name) IN ('LONGEST_MS', 'ALLOWED_MS')) = 1,
+            UPPER(column_name) IN ('LONGEST_MS', 'ALLOWED_MS')) = 1;
+SET @sqlock_do = IF(@sqlock_lacks,
     'ALTER TABLE INT_LOCK_SERVER
         ADD COLUMN ALLOWED_MS BIGINT NOT NULL DEFAULT 30000,
         ADD COLUMN LEAST_MS BIGINT NOT NULL DEFAULT 30000,
-        ADD COLUMN CHANGED DATETIME(6) NOT NULL DEFAULT \'2000-01-01\'',
+        ADD COLUMN CHANGED DATETIME(6) NOT NULL DEFAULT ''2000-01-01''',
     'DO 0');
 PREPARE sqlock_step FROM @sqlock_do;
 EXECUTE sqlock_step;
-UPDATE INT_LOCK_SERVER SET ALLOWED_MS = GREATEST(ALLOWED_MS, LONGEST_MS);
+UPDATE INT_LOCK_SERVER
+    SET ALLOWED_MS = LONGEST_MS, LEAST_MS = LONGEST_MS
+    WHERE @sqlock_lacks;

@@ -1166,17 +1166,21 @@ UPDATE INT_LOCK_SERVER
     CHANGED = {now}
   WHERE LONGEST_MS >= (:ttl::bigint + 999) / 1000;
 
+-- ---- define flushed (sqlock)
+-- The position up to which the server has its log on disk; null on a standby, where
+-- the function is an error.
+(CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn() END)
+
 -- ---- standbys (sqlock) [not prepared]
 -- Reads how many connected standbys lack what the server had written to its disk
 -- at the position :name, or at the present one, and of how many this login may not
 -- see that.  A subscriber is no standby, nor is what only receives the log, which
--- replays nothing.
-SELECT least(LONGEST_MS, ALLOWED_MS), pg_current_wal_flush_lsn()::text,
+-- replays nothing.  On a standby it is the next statement that fails.
+SELECT least(LONGEST_MS, ALLOWED_MS), {flushed}::text,
     (SELECT count(*) FROM pg_stat_replication WHERE state IS NULL),
     (SELECT count(*) FROM pg_stat_replication AS R
       WHERE coalesce(R.state, 'backup') <> 'backup' AND
-        coalesce(R.flush_lsn < coalesce(:name::pg_lsn,
-          pg_current_wal_flush_lsn()), true) AND
+        coalesce(R.flush_lsn < coalesce(:name::pg_lsn, {flushed}), true) AND
         NOT (R.state = 'streaming' AND R.replay_lsn IS NULL AND
           R.backend_start < clock_timestamp() - interval '10 s') AND
         NOT EXISTS (SELECT FROM pg_replication_slots AS L
@@ -1190,10 +1194,12 @@ UPDATE INT_LOCK_SERVER
 
 -- ---- longer (sqlock) [not prepared]
 -- Returns a row if there is a lease that may last longer than the shortest grace.
+-- A row tells what is left of its lease, which is renewed when a quarter is over, or
+-- somewhat later.
 SELECT 1
   FROM INT_LOCK_SERVER AS S
   WHERE EXISTS (SELECT FROM INT_LOCK AS L WHERE L.CLIENT_ID IS NOT NULL AND
-    L.EXPIRED_AFTER > {now} + S.LEAST_MS * interval '1 millisecond');
+    L.EXPIRED_AFTER > {now} + S.LEAST_MS * interval '0.7 milliseconds');
 
 -- ---- shorten grace (sqlock) [not prepared]
 -- Lets no lease be as long any more; and, once each process must have noticed that,

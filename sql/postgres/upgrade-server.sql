@@ -7,8 +7,10 @@
 -- Locks may be held and taken meanwhile.  From then on a registry that is opened
 -- grants nothing on a server that was just promoted, until the longest lease that
 -- it may have forgotten has run out.  Programs that were started before, and those
--- of an earlier version, grant at once: replace them.  If INT_LOCK has grants for
--- roles, run the grants-*.sql scripts again, too.
+-- of an earlier version, grant at once: replace them.  Those
+-- of the version that lacked the columns read the longest TTL once: let neither
+-- `sqlock reap` nor `sqlock init --longest-ttl` lower it before all are replaced.  If
+-- INT_LOCK has grants for roles, run the grants-*.sql scripts again, too.
 DO $upgrade$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM pg_attribute
@@ -32,12 +34,16 @@ BEGIN
             EXPIRED_AFTER - CREATED_DATE) * 1000)), 0)) FROM INT_LOCK
             WHERE CLIENT_ID IS NOT NULL
         ON CONFLICT DO NOTHING;
-    ALTER TABLE INT_LOCK_SERVER
-        ADD COLUMN IF NOT EXISTS ALLOWED_MS BIGINT DEFAULT 30000 NOT NULL,
-        ADD COLUMN IF NOT EXISTS LEAST_MS BIGINT DEFAULT 30000 NOT NULL,
-        ADD COLUMN IF NOT EXISTS CHANGED TIMESTAMP
-            DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL;
-    UPDATE INT_LOCK_SERVER
-        SET ALLOWED_MS = greatest(ALLOWED_MS, LONGEST_MS);
+    IF NOT EXISTS (SELECT 1 FROM pg_attribute
+            WHERE attrelid = to_regclass('INT_LOCK_SERVER') AND
+                attname = 'allowed_ms') THEN
+        ALTER TABLE INT_LOCK_SERVER
+            ADD COLUMN ALLOWED_MS BIGINT DEFAULT 30000 NOT NULL,
+            ADD COLUMN LEAST_MS BIGINT DEFAULT 30000 NOT NULL,
+            ADD COLUMN CHANGED TIMESTAMP
+                DEFAULT (clock_timestamp() AT TIME ZONE 'UTC') NOT NULL;
+        UPDATE INT_LOCK_SERVER
+            SET ALLOWED_MS = LONGEST_MS, LEAST_MS = LONGEST_MS;
+    END IF;
 END
 $upgrade$;

@@ -399,17 +399,23 @@ static bool sets_ends(sqlock_statement_kind kind)
            kind == SQLOCK_SQL_RENEW_SHARE;
 }
 
-/* Note the longest TTL of the batch before such a statement is sent. */
+/* Let leases be as long as those of the batch before such a statement is sent.
+ * For renewals in a transaction that was done before it began. */
 static int lengthen(struct lk_store *store, const struct lk_batch *batch,
-                    sqlock_error *err)
+                    sqlock_statement_kind kind, sqlock_error *err)
 {
     int64_t longest_ms = 0;
 
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].lease.asked.ttl_ms > longest_ms)
             longest_ms = batch->items[i].lease.asked.ttl_ms;
-    return lk_longest_raise(store, longest_ms, batch->deadline_ns,
-                            batch->is_reserved, err);
+    if (is_claim(kind))
+        return lk_longest_raise(store, longest_ms, batch->deadline_ns,
+                                batch->is_reserved, err);
+    return batch->transaction != NULL
+               ? 0
+               : lk_longest_keep(store, longest_ms, batch->deadline_ns,
+                                 batch->is_reserved, err);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -424,7 +430,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                    ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
-    rc = sets_ends(kind) ? lengthen(store, batch, err) : 0;
+    rc = sets_ends(kind) ? lengthen(store, batch, kind, err) : 0;
     if (rc == 0)
         rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)

@@ -360,10 +360,7 @@ int lk_grace_begin(struct lk_store *store, sqlock_error *err)
     store->grace.is_written = store->table.beside == 2;
     rc = lk_db_of_reading(check_one(store, deadline_ns, err), err);
     store->db.epoch.check = check;
-    /* Noted now, it does not delay the first lock. */
-    return rc == 0 ? lk_longest_raise(store, store->options.ttl_ms, deadline_ns,
-                                      false, err)
-                   : rc;
+    return rc;
 }
 
 int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err)

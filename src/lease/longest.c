@@ -26,7 +26,8 @@ struct change {
     struct lk_store *store;
     int64_t ttl_ms;
     int64_t deadline_ns;
-    bool is_reserved; /* as in struct lk_run */
+    int standbys_part; /* the part of the time that the standbys have */
+    bool is_reserved;  /* as in struct lk_run */
 };
 
 static int run_change(const struct change *change, sqlock_statement_kind kind,
@@ -63,11 +64,10 @@ static int write_change(const struct change *change, sqlock_statement_kind kind,
     return rc;
 }
 
-/* The answer to STANDBYS. */
+/* The answer to STANDBYS, but for how long leases may be, which is noted. */
 struct standbys {
     char position[32]; /* in the log, for which they are asked; "": not yet */
-    int64_t allowed_ms;
-    int64_t hidden; /* how many this login may not ask */
+    int64_t hidden;    /* how many this login may not ask */
     int64_t behind;
 };
 
@@ -82,8 +82,8 @@ static int ask_standbys(const struct change *change, struct standbys *out,
         rc = lk_error(err, SQLOCK_ESCHEMA, "%s_SERVER must have one row",
                       change->store->table.plain);
     if (rc == 0) {
-        out->allowed_ms = result.cells[0].integer;
-        if (position == NULL)
+        lk_longest_note(&change->store->grace, result.cells[0].integer);
+        if (position == NULL && result.cells[1].type == SQLOCK_TEXT)
             (void)snprintf(out->position, sizeof out->position, "%s",
                            lk_cell_text(&result.cells[1]));
         out->hidden = result.cells[2].integer;
@@ -93,13 +93,14 @@ static int ask_standbys(const struct change *change, struct standbys *out,
     return rc;
 }
 
-/* Wait until the connected standbys have what was written, for half of the time
- * at most: one that was promoted would let go of a longer lease too early. */
+/* Wait until the connected standbys have what was written, for a part of the
+ * time: one that was promoted would let go of a longer lease too early. */
 static int await_standbys(const struct change *change, sqlock_error *err)
 {
     struct standbys standbys = {.behind = 0};
     int64_t now_ns = sqlock_monotonic_ns();
-    int64_t until_ns = now_ns + (change->deadline_ns - now_ns) / 2;
+    int64_t until_ns =
+        now_ns + (change->deadline_ns - now_ns) / change->standbys_part;
     int rc = ask_standbys(change, &standbys, err);
 
     while (rc == 0 && standbys.hidden == 0 && standbys.behind > 0 &&
@@ -111,7 +112,8 @@ static int await_standbys(const struct change *change, sqlock_error *err)
         rc = lk_error(err, SQLOCK_EINVAL,
                       "ttl_ms is %lld, but leases may have %lld ms, and %s: "
                       "run `sqlock init --longest-ttl %lld` once",
-                      (long long)change->ttl_ms, (long long)standbys.allowed_ms,
+                      (long long)change->ttl_ms,
+                      (long long)atomic_load(&change->store->grace.allowed_ms),
                       standbys.hidden > 0
                           ? "this login may not see whether the standbys know "
                             "of longer ones (pg_read_all_stats)"
@@ -129,32 +131,86 @@ static int raise_to(const struct change *change, sqlock_error *err)
     return rc == 0 ? write_change(change, SQLOCK_SQL_ALLOW_GRACE, err) : rc;
 }
 
+/* Return whether leases may be as long, as it was read last. */
+static bool was_allowed(const struct lk_grace *grace, int64_t ttl_ms)
+{
+    return ttl_ms <= atomic_load(&grace->allowed_ms);
+}
+
+/* Return whether nothing need be asked about leases of that TTL. */
+static bool is_allowed(const struct lk_grace *grace, int64_t ttl_ms)
+{
+    int64_t read_at_ns = atomic_load(&grace->allowed_at_ns);
+
+    return !grace->is_written || read_at_ns == 0 ||
+           (was_allowed(grace, ttl_ms) &&
+            lk_boottime_ns() - read_at_ns < RELIED_ON_NS);
+}
+
+/* Read how long leases may be, raise that if it is too short, and read it
+ * again: another process may have lowered it meanwhile. */
+static int raise_if_shorter(const struct change *change, sqlock_error *err)
+{
+    const struct lk_grace *grace = &change->store->grace;
+    struct standbys standbys = {.behind = 0};
+    int rc = ask_standbys(change, &standbys, err);
+
+    if (rc < 0 || was_allowed(grace, change->ttl_ms))
+        return rc;
+    rc = raise_to(change, err);
+    if (rc == 0)
+        rc = ask_standbys(change, &standbys, err);
+    return rc < 0 || was_allowed(grace, change->ttl_ms)
+               ? rc
+               : lk_error(err, SQLOCK_EUNREACHABLE,
+                          "%s_SERVER does not let leases be as long as this "
+                          "one, although that was written",
+                          change->store->table.plain);
+}
+
 int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
                      int64_t deadline_ns, bool is_reserved, sqlock_error *err)
 {
-    struct lk_grace *grace = &store->grace;
     const struct change change = {
         .store = store,
         .ttl_ms = ttl_ms,
         .deadline_ns = deadline_ns,
+        .standbys_part = 2,
         .is_reserved = is_reserved,
     };
-    int64_t read_at_ns = atomic_load(&grace->allowed_at_ns);
-    struct standbys standbys = {.behind = 0};
-    int rc;
 
-    if (!grace->is_written || read_at_ns == 0 ||
-        (ttl_ms <= atomic_load(&grace->allowed_ms) &&
-         lk_boottime_ns() - read_at_ns < RELIED_ON_NS))
-        return 0;
-    rc = ask_standbys(&change, &standbys, err);
-    if (rc == 0 && ttl_ms > standbys.allowed_ms) {
-        rc = raise_to(&change, err);
-        standbys.allowed_ms = ttl_ms;
-    }
-    if (rc == 0)
-        lk_longest_note(grace, standbys.allowed_ms);
-    return rc;
+    return is_allowed(&store->grace, ttl_ms) ? 0
+                                             : raise_if_shorter(&change, err);
+}
+
+int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
+                    bool is_reserved, sqlock_error *err)
+{
+    int64_t now_ns = sqlock_monotonic_ns();
+    const struct change change = {
+        .store = store,
+        .ttl_ms = ttl_ms,
+        .deadline_ns = now_ns + (deadline_ns - now_ns) / 2,
+        .standbys_part = is_reserved ? 4 : 1,
+        .is_reserved = is_reserved,
+    };
+    sqlock_error own = {0};
+    int rc = 0;
+
+    if (!is_allowed(&store->grace, ttl_ms))
+        rc = raise_if_shorter(&change, &own);
+    return lk_error_pass(err, &own,
+                         was_allowed(&store->grace, ttl_ms) ? 0 : rc);
+}
+
+uint32_t lk_longest_allowed(const struct lk_store *store, uint32_t ttl_ms)
+{
+    int64_t allowed_ms = atomic_load(&store->grace.allowed_ms);
+
+    return !store->grace.is_written || was_allowed(&store->grace, ttl_ms) ||
+                   allowed_ms <= lk_margin_ms(&store->options, ttl_ms)
+               ? ttl_ms
+               : (uint32_t)allowed_ms;
 }
 
 int lk_longest_lower(struct lk_store *store, sqlock_error *err)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/owner.h"
 #include "lease/batch.h"
+#include "lease/longest.h"
 #include "lock/hold.h"
 #include "lock/part.h"
 #include "lock/registry.h"
@@ -243,9 +244,25 @@ static void apply_to_others(const struct lk_hold *hold,
     }
 }
 
+/* Let a lease, which may not be renewed for its TTL, be renewed for what leases
+ * may have now, with all who share it.  The next renewal lowers its deadline
+ * when it begins. */
+static void shorten(struct lk_hold *hold)
+{
+    struct lk_hold *each;
+
+    DL_FOREACH(hold->slot->holds, each)
+    {
+        if (each == hold || lk_is_same_lease(each, hold))
+            each->lease.asked.ttl_ms =
+                lk_longest_allowed(hold->slot->store, each->lease.asked.ttl_ms);
+    }
+}
+
 /* Apply the results to the holds, and let the others have their turn first the
- * next time. */
-static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
+ * next time.  The whole batch came to rc. */
+static void apply(struct lk_renewer *renewer, const struct lk_batch *batch,
+                  int rc)
 {
     int64_t now_ns = lk_boottime_ns();
 
@@ -263,6 +280,8 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch)
         }
         apply_to_others(hold, &item->lease, item->rc, batch->sent_boot_ns,
                         now_ns);
+        if (rc == SQLOCK_EINVAL || item->rc == SQLOCK_EINVAL)
+            shorten(hold);
         (void)lk_renewal_end(hold, &hold->renewing.renewal, &item->lease,
                              item->rc, batch->sent_boot_ns);
     }
@@ -365,7 +384,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_batch_sort(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
     report_failure(renewer, batch, rc < 0 ? rc : outage_of(batch), &err);
-    apply(renewer, batch);
+    apply(renewer, batch, rc);
     if (rc == 0 && batch->now_us != 0)
         step_us =
             lk_dbclock_observe(&renewer->clock, batch->now_us,

@@ -97,6 +97,12 @@ without_server() {
     is "gets them" "$(status_of upgrade_with '')" 0
     is "which allow as long leases as before" \
         "$(query "SELECT ALLOWED_MS FROM ${prefix}LOCK_SERVER")" 70000
+    is "and are not lowered by reap" \
+        "$(query "SELECT LEAST_MS FROM ${prefix}LOCK_SERVER")" 70000
+    query "UPDATE ${prefix}LOCK_SERVER SET LEAST_MS = 60000" >/dev/null
+    is "and may be added again" "$(status_of upgrade_with '')" 0
+    is "to no effect" \
+        "$(query "SELECT LEAST_MS FROM ${prefix}LOCK_SERVER")" 60000
     is "and grants then, too" "$(status_of sq run -n job -- true)" 0
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     drop_tables

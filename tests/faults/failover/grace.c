@@ -69,20 +69,16 @@ static bool standby_knows(void)
 }
 
 /* A longer lease than all before is not granted before the standbys know how
- * long it is.  The registry that is opened has such leases. */
+ * long it is. */
 static void check_that_longer_ones_wait(void)
 {
-    sqlock_options options = SQLOCK_OPTIONS_INIT;
-    sqlock_registry *registry = NULL;
+    struct user user;
     sqlock_error err = {0};
     struct sql standby, admin;
     int rc;
 
-    options.table_prefix = with_table;
-    options.ttl_ms = TTL_MS;
-    assert_code(SQLOCK_EINVAL,
-                sqlock_registry_open(&registry, cluster_url(), &options, &err),
-                &err);
+    begin(&user, with_table);
+    assert_code(SQLOCK_EINVAL, sqlock_acquire(user.lock, 0, NULL, &err), &err);
     assert_contains(err.message, "pg_read_all_stats");
     assert_contains(err.message, "init --longest-ttl 15");
     assert_lock_ok(sql_open(&admin, postgres,
@@ -95,13 +91,13 @@ static void check_that_longer_ones_wait(void)
         &standby.err);
     server_stop_process(
         (pid_t)sql_integer(&standby, "SELECT pid FROM pg_stat_wal_receiver"));
-    options.statement_timeout_ms = 3000;
-    rc = sqlock_registry_open(&registry, cluster_url(), &options, &err);
+    rc = sqlock_acquire(user.lock, 0, NULL, &err);
     server_go_on(); /* before a failure ends this */
     assert_code(SQLOCK_EINVAL, rc, &err);
     assert_contains(err.message, "in time");
     assert_int_equal(
         sql_integer(&admin, "SELECT allowed_ms FROM gr_lock_server"), 1000);
+    end(&user);
     sql_close(&standby);
     sql_close(&admin);
 }

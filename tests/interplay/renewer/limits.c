@@ -281,6 +281,36 @@ static void test_a_lessened_login_loses_no_lease(void **state)
     check_row(NULL);
 }
 
+/* A lease that is no longer than leases might be when that was read last is
+ * renewed, although it cannot be read again; but none is granted. */
+static void test_F57_renewals_need_no_row_of_the_server(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = renewer_registry(f);
+    struct lk_grace *grace = &registry->store.grace;
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int renewed;
+    int longer;
+    int taken;
+
+    lock_take(lock, 0);
+    (void)sql_run(&f->sql, "DELETE FROM %s_SERVER", f->table);
+    atomic_store(&grace->allowed_at_ns, 1);
+    renewed = sqlock_renew(lock, 0, &f->err);
+    longer = sqlock_renew(lock, 700000, NULL);
+    lock_give(lock);
+    taken = sqlock_acquire(lock, 0, NULL, NULL);
+    (void)sql_run(&f->sql,
+                  "INSERT INTO %s_SERVER (SINCE, GRANTS_FROM) "
+                  "VALUES ('2000-01-01', '2000-01-01')",
+                  f->table);
+    assert_code(0, renewed, &f->err);
+    assert_int_equal(longer, SQLOCK_ESCHEMA);
+    assert_int_equal(taken, SQLOCK_ESCHEMA);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_a_renewal_waits_for_a_connection_by_the_ttl),
     TEST(test_a_statement_waits_for_a_row_for_a_second_at_most),
@@ -288,5 +318,6 @@ static const struct test tests[] = {
     TEST(test_descriptors_that_cannot_be_had),
     TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0),
     TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0),
+    TEST_ON(test_F57_renewals_need_no_row_of_the_server, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_limits = TOPIC(tests);
