@@ -28,6 +28,7 @@ void lk_observer_begin(struct lk_observer *out, sqlock_registry *registry,
         return;
     pthread_mutex_lock(&out->bell->mutex);
     DL_APPEND2(out->bell->observers, out, previous, next);
+    lk_bell_use(out->bell); /* also for who does not open it: nobody leads */
     pthread_mutex_unlock(&out->bell->mutex);
 }
 
