@@ -431,6 +431,12 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
     rc = sets_ends(kind) ? lengthen(store, batch, kind, err) : 0;
+    if (rc == SQLOCK_ETIMEDOUT) { /* as a statement of the batch */
+        run->has_timed_out = batch->has_timed_out = true;
+        rc = SQLOCK_EBUSY;
+        if (err != NULL)
+            err->code = rc;
+    }
     if (rc == 0)
         rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)

@@ -47,6 +47,11 @@ static int run_change(const struct change *change, sqlock_statement_kind kind,
     lk_argument_integer(&arguments, SQLOCK_P_TTL, change->ttl_ms * 1000);
     lk_argument_text(&arguments, SQLOCK_P_NAME, position);
     rc = lk_store_run(change->store, kind, &run, result, err);
+    if (rc == SQLOCK_EBUSY && run.has_timed_out) {
+        rc = SQLOCK_ETIMEDOUT; /* as the text says already */
+        if (err != NULL)
+            err->code = rc;
+    }
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,
                           "the database did not confirm in time that leases "
@@ -54,12 +59,16 @@ static int run_change(const struct change *change, sqlock_statement_kind kind,
                : rc;
 }
 
+/* Write one.  Return 1 if it was made, 0 if the row did not let it, or an
+ * error. */
 static int write_change(const struct change *change, sqlock_statement_kind kind,
                         sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc = run_change(change, kind, NULL, &result, err);
 
+    if (rc == 0)
+        rc = result.affected > 0;
     sqlock_result_clear(&result);
     return rc;
 }
@@ -122,13 +131,24 @@ static int await_standbys(const struct change *change, sqlock_error *err)
     return rc;
 }
 
+/* Let leases be as long.  From then on they may be for five minutes at least,
+ * whoever lowers that again. */
 static int raise_to(const struct change *change, sqlock_error *err)
 {
     int rc = write_change(change, SQLOCK_SQL_LENGTHEN_GRACE, err);
 
-    if (rc == 0)
+    if (rc >= 0)
         rc = await_standbys(change, err);
-    return rc == 0 ? write_change(change, SQLOCK_SQL_ALLOW_GRACE, err) : rc;
+    if (rc == 0)
+        rc = write_change(change, SQLOCK_SQL_ALLOW_GRACE, err);
+    if (rc == 0)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "%s_SERVER lacks a longest TTL that was just written: "
+                        "another server answers",
+                        change->store->table.plain);
+    if (rc > 0)
+        lk_longest_note(&change->store->grace, change->ttl_ms);
+    return rc < 0 ? rc : 0;
 }
 
 /* Return whether leases may be as long, as it was read last. */
@@ -147,25 +167,15 @@ static bool is_allowed(const struct lk_grace *grace, int64_t ttl_ms)
             lk_boottime_ns() - read_at_ns < RELIED_ON_NS);
 }
 
-/* Read how long leases may be, raise that if it is too short, and read it
- * again: another process may have lowered it meanwhile. */
+/* Read how long leases may be, and raise that if it is too short. */
 static int raise_if_shorter(const struct change *change, sqlock_error *err)
 {
-    const struct lk_grace *grace = &change->store->grace;
     struct standbys standbys = {.behind = 0};
     int rc = ask_standbys(change, &standbys, err);
 
-    if (rc < 0 || was_allowed(grace, change->ttl_ms))
-        return rc;
-    rc = raise_to(change, err);
-    if (rc == 0)
-        rc = ask_standbys(change, &standbys, err);
-    return rc < 0 || was_allowed(grace, change->ttl_ms)
+    return rc < 0 || was_allowed(&change->store->grace, change->ttl_ms)
                ? rc
-               : lk_error(err, SQLOCK_EUNREACHABLE,
-                          "%s_SERVER does not let leases be as long as this "
-                          "one, although that was written",
-                          change->store->table.plain);
+               : raise_to(change, err);
 }
 
 int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
@@ -228,7 +238,7 @@ int lk_longest_lower(struct lk_store *store, sqlock_error *err)
     if (rc == 0 && longer.rows == 0)
         rc = write_change(&change, SQLOCK_SQL_SHORTEN_GRACE, err);
     sqlock_result_clear(&longer);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 int lk_longest_missing(const struct lk_store *store, sqlock_error *err)
@@ -253,7 +263,7 @@ int lk_longest_set(struct lk_store *store, int64_t ttl_ms, sqlock_error *err)
 
     if (!store->grace.is_written)
         return lk_longest_missing(store, err);
-    for (size_t i = 0; rc == 0 && i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; rc >= 0 && i < sizeof kinds / sizeof *kinds; i++)
         rc = write_change(&change, kinds[i], err);
-    return rc == 0 ? lk_longest_lower(store, err) : rc;
+    return rc < 0 ? rc : lk_longest_lower(store, err);
 }
