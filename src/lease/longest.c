@@ -26,11 +26,12 @@ struct change {
     struct lk_store *store;
     int64_t ttl_ms;
     int64_t deadline_ns;
-    int standbys_part; /* the part of the time that the standbys have */
-    bool is_reserved;  /* as in struct lk_run */
+    int standbys_part;  /* the part of the time that the standbys have */
+    bool is_reserved;   /* as in struct lk_run */
+    bool has_timed_out; /* out: as in struct lk_run, of the last statement */
 };
 
-static int run_change(const struct change *change, sqlock_statement_kind kind,
+static int run_change(struct change *change, sqlock_statement_kind kind,
                       const char *position, sqlock_result *result,
                       sqlock_error *err)
 {
@@ -47,11 +48,7 @@ static int run_change(const struct change *change, sqlock_statement_kind kind,
     lk_argument_integer(&arguments, SQLOCK_P_TTL, change->ttl_ms * 1000);
     lk_argument_text(&arguments, SQLOCK_P_NAME, position);
     rc = lk_store_run(change->store, kind, &run, result, err);
-    if (rc == SQLOCK_EBUSY && run.has_timed_out) {
-        rc = SQLOCK_ETIMEDOUT; /* as the text says already */
-        if (err != NULL)
-            err->code = rc;
-    }
+    change->has_timed_out = run.has_timed_out;
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,
                           "the database did not confirm in time that leases "
@@ -61,7 +58,7 @@ static int run_change(const struct change *change, sqlock_statement_kind kind,
 
 /* Write one.  Return 1 if it was made, 0 if the row did not let it, or an
  * error. */
-static int write_change(const struct change *change, sqlock_statement_kind kind,
+static int write_change(struct change *change, sqlock_statement_kind kind,
                         sqlock_error *err)
 {
     sqlock_result result = {0};
@@ -80,7 +77,7 @@ struct standbys {
     int64_t behind;
 };
 
-static int ask_standbys(const struct change *change, struct standbys *out,
+static int ask_standbys(struct change *change, struct standbys *out,
                         sqlock_error *err)
 {
     sqlock_result result = {0};
@@ -104,7 +101,7 @@ static int ask_standbys(const struct change *change, struct standbys *out,
 
 /* Wait until the connected standbys have what was written, for a part of the
  * time: one that was promoted would let go of a longer lease too early. */
-static int await_standbys(const struct change *change, sqlock_error *err)
+static int await_standbys(struct change *change, sqlock_error *err)
 {
     struct standbys standbys = {.behind = 0};
     int64_t now_ns = sqlock_monotonic_ns();
@@ -133,7 +130,7 @@ static int await_standbys(const struct change *change, sqlock_error *err)
 
 /* Let leases be as long.  From then on they may be for five minutes at least,
  * whoever lowers that again. */
-static int raise_to(const struct change *change, sqlock_error *err)
+static int raise_to(struct change *change, sqlock_error *err)
 {
     int rc = write_change(change, SQLOCK_SQL_LENGTHEN_GRACE, err);
 
@@ -160,15 +157,14 @@ static bool was_allowed(const struct lk_grace *grace, int64_t ttl_ms)
 /* Return whether nothing need be asked about leases of that TTL. */
 static bool is_allowed(const struct lk_grace *grace, int64_t ttl_ms)
 {
-    int64_t read_at_ns = atomic_load(&grace->allowed_at_ns);
-
-    return !grace->is_written || read_at_ns == 0 ||
+    return !grace->is_written ||
            (was_allowed(grace, ttl_ms) &&
-            lk_boottime_ns() - read_at_ns < RELIED_ON_NS);
+            lk_boottime_ns() - atomic_load(&grace->allowed_at_ns) <
+                RELIED_ON_NS);
 }
 
 /* Read how long leases may be, and raise that if it is too short. */
-static int raise_if_shorter(const struct change *change, sqlock_error *err)
+static int raise_if_shorter(struct change *change, sqlock_error *err)
 {
     struct standbys standbys = {.behind = 0};
     int rc = ask_standbys(change, &standbys, err);
@@ -178,10 +174,22 @@ static int raise_if_shorter(const struct change *change, sqlock_error *err)
                : raise_to(change, err);
 }
 
-int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
-                     int64_t deadline_ns, bool is_reserved, sqlock_error *err)
+/* Let leases have that TTL.  *has_timed_out as in struct lk_run. */
+static int let(struct change *change, bool *has_timed_out, sqlock_error *err)
 {
-    const struct change change = {
+    int rc = 0;
+
+    if (!is_allowed(&change->store->grace, change->ttl_ms))
+        rc = raise_if_shorter(change, err);
+    *has_timed_out = change->has_timed_out;
+    return rc;
+}
+
+int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
+                     int64_t deadline_ns, bool is_reserved, bool *has_timed_out,
+                     sqlock_error *err)
+{
+    struct change change = {
         .store = store,
         .ttl_ms = ttl_ms,
         .deadline_ns = deadline_ns,
@@ -189,15 +197,14 @@ int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
         .is_reserved = is_reserved,
     };
 
-    return is_allowed(&store->grace, ttl_ms) ? 0
-                                             : raise_if_shorter(&change, err);
+    return let(&change, has_timed_out, err);
 }
 
 int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
-                    bool is_reserved, sqlock_error *err)
+                    bool is_reserved, bool *has_timed_out, sqlock_error *err)
 {
     int64_t now_ns = sqlock_monotonic_ns();
-    const struct change change = {
+    struct change change = {
         .store = store,
         .ttl_ms = ttl_ms,
         .deadline_ns = now_ns + (deadline_ns - now_ns) / 2,
@@ -205,10 +212,8 @@ int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
         .is_reserved = is_reserved,
     };
     sqlock_error own = {0};
-    int rc = 0;
+    int rc = let(&change, has_timed_out, &own);
 
-    if (!is_allowed(&store->grace, ttl_ms))
-        rc = raise_if_shorter(&change, &own);
     return lk_error_pass(err, &own,
                          was_allowed(&store->grace, ttl_ms) ? 0 : rc);
 }
@@ -225,7 +230,7 @@ uint32_t lk_longest_allowed(const struct lk_store *store, uint32_t ttl_ms)
 
 int lk_longest_lower(struct lk_store *store, sqlock_error *err)
 {
-    const struct change change = {
+    struct change change = {
         .store = store,
         .deadline_ns = lk_store_deadline(store),
     };
@@ -251,7 +256,7 @@ int lk_longest_missing(const struct lk_store *store, sqlock_error *err)
 
 int lk_longest_set(struct lk_store *store, int64_t ttl_ms, sqlock_error *err)
 {
-    const struct change change = {
+    struct change change = {
         .store = store,
         .ttl_ms = ttl_ms,
         .deadline_ns = lk_store_deadline(store),

@@ -1,5 +1,5 @@
 /*
- * statement.c - make the statements about a stock's tables, and send them, in a
+ * execute.c - make the statements about a stock's tables, and send them, in a
  * transaction or each by itself
  */
 #include "stock/sql/names.h"
