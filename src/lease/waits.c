@@ -213,10 +213,8 @@ bool lk_waits_are_closed(struct lk_waits *waits, uint32_t self)
     for (size_t i = 0; i < waits->count; i++)
         waits->all[i].is_stuck = waits->all[i].owner != self;
     settle(waits, latest_us);
-    for (size_t i = 0; i < waits->count; i++) {
-        waits->all[i].is_elsewhere = waits->all[i].is_stuck;
-        waits->all[i].is_stuck = !waits->all[i].is_elsewhere;
-    }
+    for (size_t i = 0; i < waits->count; i++)
+        waits->all[i].is_stuck = !waits->all[i].is_stuck;
     settle(waits, latest_us);
     for (size_t i = 0; i < waits->count; i++)
         is_closed = is_closed ||

@@ -20,9 +20,9 @@ struct lk_party {
     uint32_t weight;  /* 0: the owner has, or wants, the lock alone */
     bool is_waiting;  /* otherwise it has the lock */
     int64_t since_us; /* of its ticket, by the database's clock; 0: none */
-    /* used by lk_waits_are_closed() */
-    bool is_stuck;     /* the owner waits, and nobody would ever let it in */
-    bool is_elsewhere; /* it is stuck, but not because of the one who asks */
+    /* used by lk_waits_are_closed(): the owner waits, and nobody would ever let
+     * it in */
+    bool is_stuck;
 };
 
 /* The parties of a lock stand together: first those who have it, then those who

@@ -300,7 +300,7 @@ static int granted(struct lk_acquisition *a, sqlock_error *err)
                                             : poll_row(a, err);
     }
     if (!lk_claim_is_as_wanted(a)) {
-        rc = lk_claim_undo(a, err);
+        rc = lk_claim_undo(a, 0, err);
         return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
     }
     if (a->state == LK_ASKING && a->count > 1) {

@@ -3,7 +3,6 @@
  */
 #include "lock/claim.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -241,19 +240,18 @@ static int note_unreleased(const struct lk_batch *granted, int rc)
 }
 
 /* Release the leases that a claim got, if the acquisition cannot keep them
- * while it waits for the part that was refused (NULL: it keeps none).  Return
- * 0; or EUNCERTAIN if they could not be released: then each of their parts has
- * that rc, and the rows are freed in the background. */
+ * while it waits for the part that was refused (NULL: it keeps none).  Their
+ * items move to the front of the batch.  Return 0; or EUNCERTAIN if they could
+ * not be released: then each of their parts has that rc, and the rows are freed
+ * in the background. */
 static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
                        sqlock_error *err)
 {
-    struct lk_batch granted = {0};
+    struct lk_batch granted = {.items = a->batch.items,
+                               .deadline_ns = lk_store_deadline(a->store)};
     int rc = 0;
 
-    granted.items = calloc(a->batch.count, sizeof *granted.items);
-    if (granted.items == NULL)
-        rc = SQLOCK_ENOMEM; /* the leases will expire */
-    for (size_t i = 0; rc == 0 && i < a->batch.count; i++) {
+    for (size_t i = 0; i < a->batch.count; i++) {
         struct lk_part *part = a->batch.items[i].owner;
 
         if (!is_to_undo(a, &a->batch.items[i], taken))
@@ -267,11 +265,9 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
         part->lease.answered.place = (struct lk_place){0};
         part->is_kept = false;
     }
-    granted.deadline_ns = lk_store_deadline(a->store);
     if (granted.count > 0)
         rc = lk_batch_release(a->store, &granted, NULL);
     rc = note_unreleased(&granted, rc);
-    free(granted.items);
     if (rc < 0)
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
                       "not all of the locks were free, and those acquired "
@@ -280,8 +276,7 @@ static int undo_grants(struct lk_acquisition *a, const struct lk_part *taken,
     return rc;
 }
 
-/* Release all that a claim got, which came to rc.  Return rc, or EUNCERTAIN. */
-static int undo_all(struct lk_acquisition *a, int rc, sqlock_error *err)
+int lk_claim_undo(struct lk_acquisition *a, int rc, sqlock_error *err)
 {
     int undone = undo_grants(a, NULL, err);
 
@@ -297,11 +292,6 @@ bool lk_claim_is_as_wanted(const struct lk_acquisition *a)
             return false;
     }
     return true;
-}
-
-int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err)
-{
-    return undo_grants(a, NULL, err);
 }
 
 /* Return whether a lease was already over when the answer came. */
@@ -329,13 +319,13 @@ static const struct lk_item *first_unfit(const struct lk_acquisition *a)
     return NULL;
 }
 
-/* Return ECONFLICT with its text, or EUNCERTAIN as undo_grants(). */
+/* Return ECONFLICT with its text, or EUNCERTAIN as lk_claim_undo(). */
 static int unfit(struct lk_acquisition *a, const struct lk_item *item,
                  sqlock_error *err)
 {
     struct lk_part *part = item->owner;
     int rc = lk_claim_error(item, err);
-    int undone = undo_all(a, rc, err);
+    int undone = lk_claim_undo(a, rc, err);
 
     part->rc = rc;
     return undone;
@@ -380,12 +370,11 @@ static int find_taken(const struct lk_acquisition *a, struct lk_part **taken)
 
 static int too_late(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = undo_grants(a, NULL, err);
-
-    return rc < 0 ? rc
-                  : lk_error(err, SQLOCK_ETIMEDOUT,
-                             "the claim took longer than the TTL of its "
-                             "leases: raise ttl_ms");
+    return lk_claim_undo(a,
+                         lk_error(err, SQLOCK_ETIMEDOUT,
+                                  "the claim took longer than the TTL of its "
+                                  "leases: raise ttl_ms"),
+                         err);
 }
 
 /* Nothing was changed.  But a claim of a kept row that got no answer may have
@@ -440,13 +429,13 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
     copy_back(a, rc);
     note_session(a, session, rc);
     if (rc == 0 && first_failed(a) != NULL)
-        return undo_all(a, first_failed(a)->rc, err);
+        return lk_claim_undo(a, first_failed(a)->rc, err);
     if (rc == 0 && is_too_late(a))
         return too_late(a, err);
     if (rc == 0 && first_unfit(a) != NULL)
         return unfit(a, first_unfit(a), err);
     if (rc == 0 && find_taken(a, taken) < 0)
-        return undo_all(a, SQLOCK_EBUSY, err);
+        return lk_claim_undo(a, SQLOCK_EBUSY, err);
     /* A batch is refused as a whole if one of its rows is locked, and one that
      * has timed out may have met such a row: a wait goes on. */
     if (rc == SQLOCK_EBUSY || (rc == SQLOCK_ETIMEDOUT && a->self.wait_ms != 0))

@@ -42,8 +42,9 @@ void lk_claim_note_contention(const struct lk_acquisition *a);
  * services that are not to have it any more, what is to be shared. */
 bool lk_claim_is_as_wanted(const struct lk_acquisition *a);
 
-/* Release what the claim got.  Return 0, or EUNCERTAIN if that failed. */
-int lk_claim_undo(struct lk_acquisition *a, sqlock_error *err);
+/* Release what the claim got, which came to rc.  Return rc, or EUNCERTAIN if
+ * that failed. */
+int lk_claim_undo(struct lk_acquisition *a, int rc, sqlock_error *err);
 
 /* Keep the rows that were granted, while the acquisition waits for others. */
 void lk_claim_keep(struct lk_acquisition *a);
