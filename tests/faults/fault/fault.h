@@ -15,11 +15,8 @@ enum {
     TTL_MS = 2500 * SLOWNESS,
     STATEMENT_MS = 1000 * SLOWNESS,
     CONNECT_MS = 2000 * SLOWNESS,
-    DELAY_MS = 60, /* well within the deadlines */
-    /* TTL of leases that must not be lost even on a busy machine, and period of
-     * renewals */
-    KEPT_MS = 6000 * SLOWNESS,
-    PERIOD_MS = 300 * SLOWNESS
+    DELAY_MS = 60,             /* well within the deadlines */
+    PERIOD_MS = 300 * SLOWNESS /* of renewals */
 };
 
 #define LOCKS 3
@@ -71,10 +68,6 @@ sqlock_registry *stage_registry(const sqlock_options *options);
 int party_acquire(struct party *party, int which, int64_t wait_ms);
 int party_renew(struct party *party, int which);
 int party_release(struct party *party, int which);
-
-/* Tell whether a result only says that a call was late: it took longer than
- * STATEMENT_MS, as any may on a busy machine. */
-bool is_late(int rc);
 
 /* Acquire without a wait where there is no fault: again while that is late. */
 int party_ask(struct party *party, int which);
@@ -221,7 +214,6 @@ int holder_main(char **argv);
 /* --------------------------------------------------------------- the topics */
 
 extern const struct topic topic_named;
-extern const struct topic topic_unknown;
 extern const struct topic topic_loss;
 
 /* Tests on a server that reads its clock from the file clock_file (NULL:

@@ -202,7 +202,9 @@ int party_release(struct party *party, int which)
     return sqlock_release(party->locks[which], &party->err);
 }
 
-bool is_late(int rc)
+/* Tell whether a result only says that a call was late: it took longer than
+ * STATEMENT_MS, as any may on a busy machine. */
+static bool is_late(int rc)
 {
     return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
            rc == SQLOCK_ETIMEDOUT;
