@@ -105,6 +105,30 @@ ignored() {
     is "HUP is ignored under nohup" "$?/$(tail -n 1 "$dir/out")" "0/still here"
 }
 
+# A candidate that waits below nohup outlives the end of its session, too.
+ignored_while_waiting() {
+    local waiter
+    hold signal
+    waiter=$holder
+    rm -f "$dir/out" "$dir/err"
+    (
+        trap '' HUP
+        exec "$SQLOCK" --table-prefix "$prefix" -v run signal -- echo "it runs"
+    ) >"$dir/out" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    says err waiting
+    kill -HUP "$holder"
+    is "HUP while waiting under nohup" \
+        "$(is_gone "$holder" && echo gone)" ""
+    (
+        holder=$waiter
+        let_go
+    )
+    ends
+    is "the command runs when the lock is free" "$?/$(cat "$dir/out")" "0/it runs"
+}
+
 # Start a command that prints its number and succeeds once $dir/go exists.  Set
 # $holder and $supervisor.
 start_patient() { # OPTION...
@@ -227,6 +251,7 @@ use "$(databases | head -n 1)" && {
     when_it_has_ended
     stopped_for_a_moment
     ignored
+    ignored_while_waiting
     inherited
 }
 database=

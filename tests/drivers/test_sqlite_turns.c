@@ -21,6 +21,7 @@
 struct writer {
     struct session session;
     struct worker worker;
+    atomic_bool is_over;
 };
 
 struct crowd {
@@ -77,7 +78,8 @@ static int write_once(struct worker *worker)
     return 0;
 }
 
-static void start(struct crowd *crowd, size_t i)
+static void start(struct crowd *crowd, size_t i,
+                  int (*run)(struct worker *worker))
 {
     struct writer *writer = &crowd->writers[i];
     sqlite3 *db;
@@ -86,7 +88,7 @@ static void start(struct crowd *crowd, size_t i)
     db = subject.driver->native(writer->session.connection);
     (void)sqlite3_trace_v2(db, SQLITE_TRACE_STMT, on_begin, crowd);
     (void)sqlite3_commit_hook(db, on_commit, crowd);
-    worker_start(&writer->worker, write_once, writer);
+    worker_start(&writer->worker, run, writer);
 }
 
 static void end(struct crowd *crowd, size_t i)
@@ -114,7 +116,7 @@ static void test_one_writer_tries_at_a_time(void **state)
     make_table(test);
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     for (size_t i = 0; i < WRITERS; i++)
-        start(&crowd, i);
+        start(&crowd, i, write_once);
     await_begun(&crowd);
     pause_ns = check_deadline_ns(PAUSE_MS);
     while (check_pause(pause_ns))
@@ -128,6 +130,41 @@ static void test_one_writer_tries_at_a_time(void **state)
     session_run(&test->a, "DROP TABLE " TABLE);
 }
 
+static int write_in_vain(struct worker *worker)
+{
+    struct writer *writer = worker->context;
+
+    worker_expect(worker, SQLOCK_ECANCELED,
+                  insert(&writer->session, INT64_MAX));
+    atomic_store(&writer->is_over, true);
+    return 0;
+}
+
+/* The first writer asks for the lock again and again, and the other one sleeps
+ * until its turn: both end when they are aborted, the other one first. */
+static void test_an_abort_ends_a_wait_for_the_lock(void **state)
+{
+    struct test *test = *state;
+    struct crowd crowd = {.begun = 0};
+
+    make_table(test);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    start(&crowd, 0, write_in_vain);
+    await_begun(&crowd);
+    start(&crowd, 1, write_in_vain);
+    check_sleep(PAUSE_MS);
+    for (size_t i = 2; i-- > 0;) {
+        struct writer *writer = &crowd.writers[i];
+
+        subject.driver->abort(writer->session.connection);
+        assert_becomes_true(atomic_load(&writer->is_over), PATIENCE_MS);
+    }
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    end(&crowd, 0);
+    end(&crowd, 1);
+    session_run(&test->a, "DROP TABLE " TABLE);
+}
+
 static void test_a_writer_whose_turn_does_not_come_goes(void **state)
 {
     struct test *test = *state;
@@ -135,7 +172,7 @@ static void test_a_writer_whose_turn_does_not_come_goes(void **state)
 
     make_table(test);
     assert_lock_ok(session_begin(&test->a), &test->a.err);
-    start(&crowd, 0);
+    start(&crowd, 0, write_once);
     await_begun(&crowd);
     for (int i = 0; i < 3; i++) {
         int rc = insert(&test->b, check_deadline_ns(SHORT_MS));
@@ -181,6 +218,8 @@ void add_sqlite_turn_tests(add_fn add)
     add("a_refused_writer_tries_ever_less_often",
         test_a_refused_writer_tries_ever_less_often);
     add("one_writer_tries_at_a_time", test_one_writer_tries_at_a_time);
+    add("an_abort_ends_a_wait_for_the_lock",
+        test_an_abort_ends_a_wait_for_the_lock);
     add("a_writer_whose_turn_does_not_come_goes",
         test_a_writer_whose_turn_does_not_come_goes);
 }

@@ -9,9 +9,10 @@
 
 #define HOSTS 3
 
-/* The result of each host, and how many were tried. */
+/* The result of each host, until when it had time, and how many were tried. */
 struct answers {
     int codes[HOSTS];
+    int64_t deadlines_ns[HOSTS];
     size_t tried;
 };
 
@@ -21,7 +22,7 @@ static int answer(void *context, size_t index, int64_t deadline_ns,
     struct answers *answers = context;
     int rc = answers->codes[index];
 
-    assert_true(deadline_ns > 0);
+    answers->deadlines_ns[index] = deadline_ns;
     answers->tried++;
     return rc < 0 ? lk_error(err, rc, "host %zu", index) : 0;
 }
@@ -46,7 +47,7 @@ static void test_a_failure_that_may_end_is_the_result(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct answers answers = {{0}, 0};
+        struct answers answers = {.tried = 0};
         sqlock_error err = {0};
 
         for (size_t host = 0; host < HOSTS; host++)
@@ -60,7 +61,50 @@ static void test_a_failure_that_may_end_is_the_result(void **state)
     check_row(NULL);
 }
 
+static void test_each_host_has_its_share_of_the_time(void **state)
+{
+    struct answers answers = {
+        .codes = {SQLOCK_EUNREACHABLE, SQLOCK_EUNREACHABLE}};
+    int64_t third_ns = 100000 * LK_NS_PER_MS;
+    int64_t end_ns = sqlock_monotonic_ns() + 3 * third_ns;
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_int_equal(lk_hosts_try(HOSTS, end_ns, answer, &answers, &err), 0);
+    assert_true(answers.deadlines_ns[0] < end_ns - third_ns);
+    assert_true(answers.deadlines_ns[1] > answers.deadlines_ns[0]);
+    assert_true(answers.deadlines_ns[1] < end_ns);
+    assert_true(answers.deadlines_ns[2] == end_ns);
+}
+
+/* It may have lost the server, so the next host is asked. */
+static void test_a_library_that_gives_up_refuses_nothing(void **state)
+{
+    static const struct {
+        int rc;
+        const char *sqlstate;
+        bool is_refused;
+    } rows[] = {
+        {SQLOCK_EACCESS, "28000", true},       {SQLOCK_ESCHEMA, "42000", true},
+        {SQLOCK_EACCESS, "HY000", false},      {SQLOCK_EACCESS, "", false},
+        {SQLOCK_EUNREACHABLE, "28000", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sqlock_error err = {0};
+
+        (void)sqlock_error_set(&err, rows[i].rc, 0, rows[i].sqlstate, "no");
+        check_row(rows[i].sqlstate);
+        assert_int_equal(lk_hosts_is_refused(rows[i].rc, &err),
+                         rows[i].is_refused);
+    }
+    check_row(NULL);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_failure_that_may_end_is_the_result),
+    cmocka_unit_test(test_each_host_has_its_share_of_the_time),
+    cmocka_unit_test(test_a_library_that_gives_up_refuses_nothing),
 };
 const struct suite suite_hosts = SUITE("hosts", tests);

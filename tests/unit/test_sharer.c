@@ -11,6 +11,7 @@
 
 #define NOW_US INT64_C(1700000000000000)
 #define SECOND_US INT64_C(1000000)
+#define TOKEN_LENGTH 19
 #define ID "12345678-1234-4000-8000-%012u"
 
 static char sharers[4096], queue[4096];
@@ -134,6 +135,20 @@ static void test_a_token_that_is_too_great_is_the_greatest(void **state)
     }
 }
 
+/* The text behind a holder that is too short is not read as its end. */
+static void test_a_sharer_without_a_token_ends_the_list(void **state)
+{
+    const char *at = sharers;
+    struct lk_sharer sharer;
+
+    (void)state;
+    begin(0);
+    append(sharers, 1, 1, SECOND_US, "x\"],0]}............\",\"");
+    assert_string_equal(strstr(sharers, "x\"],") + TOKEN_LENGTH,
+                        "\",\"a test\"],0]}");
+    assert_false(lk_sharer_next(&at, &sharer));
+}
+
 static void test_a_text_counts_in_its_form_only(void **state)
 {
     static const struct {
@@ -190,6 +205,7 @@ static void test_permits_have_six_digits(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_token_that_is_too_great_is_the_greatest),
+    cmocka_unit_test(test_a_sharer_without_a_token_ends_the_list),
     cmocka_unit_test(test_a_text_counts_in_its_form_only),
     cmocka_unit_test(test_the_first_lease_ends_before_the_last),
     cmocka_unit_test(test_who_has_room_waits_for_nobody),
