@@ -94,7 +94,7 @@ test-mysql: ## Drivers, locks, transactions, TLS, waiting on Oracle's MySQL, bot
 	+@exec env $(OTHERS) bash tests/tools/matrix/mysql.sh
 test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK and Maven); on MySQL, too, once fetched
 	+@exec env $(OTHERS) bash tests/tools/matrix/spring.sh
-test-matrix: $(addprefix $B/tests/,$(MATRIX_SUITES) failover galera replica group spring) ## Suites on other versions and on clusters; ENGINES="galera" chooses
+test-matrix: $(addprefix $B/tests/,$(MATRIX_SUITES) failover galera replica group promotion spring) ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	+@exec env $(OTHERS) BUILD='$(BUILD)' MATRIX_SUITES='$(MATRIX_SUITES)' \
 	bash tests/tools/matrix/versions.sh $(ENGINES)
 BARE ?= demo quick

@@ -22,7 +22,8 @@ trees=${SQLOCK_TEST_TREES:-$PWD/build/servers}
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=(postgres-13 postgres-15 postgres-17
     postgres-18 pgbouncer standby mariadb-10 mariadb-11 mysql mysql-client
-    galera replica group spring)
+    galera replica replica-mariadb group patroni patroni-sync patroni-haproxy
+    spring)
 
 # ------------------------------------------------------------- the engines --
 
@@ -32,6 +33,7 @@ fetch() { # ENGINE
     postgres-* | mariadb-*) bash tests/tools/servers/fetch.sh "$1" ;;
     pgbouncer*) bash tests/tools/servers/fetch.sh pgbouncer ;;
     galera) bash tests/tools/servers/fetch.sh mariadb-10 ;;
+    patroni*) bash tests/tools/servers/fetch-patroni.sh "$trees/patroni" ;;
     mysql* | replica | group) bash tests/tools/servers/fetch-mysql.sh "$trees/mysql" ;;
     esac
 }
@@ -39,7 +41,7 @@ fetch() { # ENGINE
 database_of() { # ENGINE
     case $1 in
     spring) echo postgres mysql ;;
-    postgres* | pgbouncer* | standby*) echo postgres ;;
+    postgres* | pgbouncer* | standby* | patroni*) echo postgres ;;
     *) echo mysql ;;
     esac
 }
@@ -48,7 +50,7 @@ database_of() { # ENGINE
 # cluster, which take none.
 arguments_of() { # ENGINE SUITE
     case $2 in
-    galera | replica | group) ;;
+    galera | replica | group | promotion) ;;
     *) database_of "$1" ;;
     esac
 }
@@ -82,6 +84,9 @@ describe() { # ENGINE
     replica) echo "MySQL $(of_tree mysql), a replica" ;;
     group) echo "MySQL $(of_tree mysql), three members" ;;
     galera) echo "MariaDB $(of_tree mariadb-10), three nodes" ;;
+    replica-mariadb) echo "MariaDB, a replica" ;;
+    patroni) echo "$(of_this_machine), Patroni" ;;
+    patroni-*) echo "$(of_this_machine), Patroni, ${1#*-}" ;;
     spring) echo "Spring 5, 6, 7 beside $(of_this_machine)" ;;
     *) echo "$1" ;;
     esac
@@ -91,15 +96,18 @@ describe() { # ENGINE
 own_suites() { # ENGINE
     case $1 in
     standby*) echo failover ;;
-    galera | replica | group | spring) echo "$1" ;;
+    galera | group) echo "$1" promotion ;;
+    replica | spring) echo "$1" ;;
+    patroni* | replica-mariadb) echo promotion ;;
     esac
 }
 
 # Print why a suite makes no sense on an engine; nothing: it does.
 why_not() { # ENGINE SUITE
     case "$1 $2" in
-    "group group" | "spring spring") ;;
+    "group group" | "spring spring" | *" promotion") ;;
     "spring "*) echo "it is no other server" ;;
+    "patroni"* | "replica-mariadb "*) echo "its servers are there to fail" ;;
     "group "*)
         echo "it ends servers, and a member that is started again is outside" \
             "its group"
@@ -151,6 +159,7 @@ run_suite() { # ENGINE SUITE
     SQLOCK_TEST_SERVERS=$server SQLOCK_BUILD=${program%/tests/*} \
         SUITE_LOGS=$logs/$engine SUITE_ARGS=$(arguments_of "$engine" "$suite") \
         SUITE_SCRIPTS=no SQLOCK_TEST_MYSQL_TREE=$trees/mysql \
+        SQLOCK_TEST_PATRONI_TREE=$trees/patroni \
         SUITE_SECONDS=$limit \
         bash tests/run.sh "$suite" >"$logs/$engine/$suite.run" 2>&1 &
     wait $!
@@ -209,19 +218,18 @@ cell() { # ENGINE SUITE
     fi
 }
 
-# Print the row of an engine.  The suite of this engine only is the last column.
+# Print the row of an engine.  The suites of this engine only are last.
 row() { # ENGINE
-    local suite own
+    local suite
     printf '%-13s %-34s' "$1" "$(describe "$1")"
     for suite in $suites; do
         cell "$1" "$suite"
         printf ' %12s' "$text"
     done
-    own=$(own_suites "$1")
-    if [ -n "$own" ]; then
-        cell "$1" "$own"
-        printf ' %12s' "$own $text"
-    fi
+    for suite in $(own_suites "$1"); do
+        cell "$1" "$suite"
+        printf ' %12s' "$suite $text"
+    done
     echo
 }
 

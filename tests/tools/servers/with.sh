@@ -19,6 +19,8 @@
 #     pgbouncer[-N]       PgBouncer before postgres[-N]
 #     standby[-N]         postgres[-N] with a synchronous and an asynchronous
 #                         standby; see standby.sh for what it publishes
+#     patroni[-sync|-haproxy]
+#                         three nodes under Patroni; see patroni.sh
 #     galera              three nodes of MariaDB; see galera.sh
 #     replica[-mariadb]   Oracle's MySQL, or MariaDB, with a replica; see replica.sh
 #     group               three members of a group of MySQL; see group.sh
@@ -38,7 +40,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 servers=()
 for server in ${SQLOCK_TEST_SERVERS-postgres mariadb}; do
     case $server in
-    postgres* | pgbouncer* | standby*) url=${SQLOCK_TEST_POSTGRES_URL:-} ;;
+    postgres* | pgbouncer* | standby* | patroni*) url=${SQLOCK_TEST_POSTGRES_URL:-} ;;
     mariadb* | mysql | galera | replica* | group) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
     *)
         echo "with.sh: there is no server $server" >&2
@@ -53,7 +55,7 @@ tree_of() { # SERVER
     local trees=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}
     case $1 in
     mariadb-*) echo "$trees/$1" ;;
-    replica-*) ;;
+    replica-* | patroni-*) ;;
     galera) echo "$trees/mariadb-10" ;;
     *-*) echo "$trees/postgres-${1#*-}" ;;
     esac
