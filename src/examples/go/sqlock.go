@@ -10,6 +10,7 @@ package sqlock
 /*
 #cgo pkg-config: sqlock
 #include <sqlock.h>
+#include <sqlock/lease.h>
 #include <sqlock/shared.h>
 #include <stdlib.h>
 */
@@ -19,7 +20,9 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -35,6 +38,8 @@ func (e *Error) Error() string { return e.Message }
 // The codes that a program asks for most.
 const (
 	Busy     = int(C.SQLOCK_EBUSY)
+	Deadlock = int(C.SQLOCK_EDEADLOCK)
+	Invalid  = int(C.SQLOCK_EINVAL)
 	Lost     = int(C.SQLOCK_ELOST)
 	Expired  = int(C.SQLOCK_EEXPIRED)
 	Conflict = int(C.SQLOCK_ECONFLICT)
@@ -50,6 +55,27 @@ func failure(code C.int, err *C.sqlock_error) error {
 	return &Error{int(code), C.GoString(C.sqlock_strerror(code))}
 }
 
+// cText is the text for C, to be freed.  One with a NUL inside would end there,
+// and be another lock's name.
+func cText(text string) (*C.char, error) {
+	if strings.IndexByte(text, 0) >= 0 {
+		return nil, &Error{Invalid, "a text has a NUL byte inside"}
+	}
+	return C.CString(text), nil
+}
+
+type taskKey struct{}
+
+var tasks uint64
+
+// Task makes a context for one task, a goroutine that does nothing else while it
+// waits: Go does not tell one from another.  A task that waits for a lock which
+// it holds itself gets an error with the code Deadlock, and so do those that
+// wait crosswise; without this they wait until their contexts are done.
+func Task(ctx context.Context) context.Context {
+	return context.WithValue(ctx, taskKey{}, atomic.AddUint64(&tasks, 1))
+}
+
 func options() C.sqlock_options {
 	var o C.sqlock_options
 	o.size = C.size_t(unsafe.Sizeof(o))
@@ -60,20 +86,30 @@ func options() C.sqlock_options {
 // CreateSchema creates the lock table where it does not exist yet.
 func CreateSchema(url string) error {
 	var err C.sqlock_error
-	text := C.CString(url)
+	text, wrong := cText(url)
+	if wrong != nil {
+		return wrong
+	}
 	defer C.free(unsafe.Pointer(text))
 	o := options()
 	return failure(C.sqlock_schema_create(text, &o, C.SQLOCK_LAYOUT_SQLOCK, &err), &err)
 }
 
 // Registry is a table of locks, opened; any goroutine may use it.
-type Registry struct{ handle *C.sqlock_registry }
+type Registry struct {
+	handle   *C.sqlock_registry
+	use      sync.RWMutex // guards isClosed, and is held by calls of leases
+	isClosed bool
+}
 
 // Open opens the lock table that the URL leads to.
 func Open(url string) (*Registry, error) {
 	var err C.sqlock_error
 	r := &Registry{}
-	text := C.CString(url)
+	text, wrong := cText(url)
+	if wrong != nil {
+		return nil, wrong
+	}
 	defer C.free(unsafe.Pointer(text))
 	o := options()
 	code := C.sqlock_registry_open(&r.handle, text, &o, &err)
@@ -83,18 +119,26 @@ func Open(url string) (*Registry, error) {
 	return r, nil
 }
 
-// Close releases what is held.  No other call may be running.
+// Close releases what is held; the leases are over.  No Acquire may be running.
 func (r *Registry) Close() error {
 	var err C.sqlock_error
-	return failure(C.sqlock_registry_close(r.handle, &err), &err)
+	r.use.Lock()
+	defer r.use.Unlock()
+	if r.isClosed {
+		return nil
+	}
+	code := C.sqlock_registry_close(r.handle, &err)
+	r.isClosed = code != C.SQLOCK_EFORK && code != C.SQLOCK_EINUSE
+	return failure(code, &err)
 }
 
 // Lease is a lock that is held: renewed in the background until it is released
 // or lost.
 type Lease struct {
-	handle *C.sqlock_lock
-	once   sync.Once
-	result error
+	registry *Registry
+	handle   *C.sqlock_lock // freed with the registry; nil: released
+	once     sync.Once
+	result   error
 }
 
 // share is how a lock is taken: alone, or with others.
@@ -125,6 +169,9 @@ func (r *Registry) AcquireShared(ctx context.Context, name string) (*Lease, erro
 // none.  How many there are is what the lock's row says, and permits if that has
 // no number.  An error with the code Conflict says that they are fewer than weight.
 func (r *Registry) AcquirePermits(ctx context.Context, name string, permits, weight uint32) (*Lease, error) {
+	if weight == 0 { // to C, one
+		return nil, &Error{Invalid, "0 permits to take"}
+	}
 	return r.acquire(ctx, name, C.SQLOCK_FOREVER,
 		share{C.SQLOCK_SHARED, C.uint32_t(permits), C.uint32_t(weight)})
 }
@@ -134,8 +181,11 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	l := &Lease{}
-	text := C.CString(name)
+	l := &Lease{registry: r}
+	text, wrong := cText(name)
+	if wrong != nil {
+		return nil, wrong
+	}
 	defer C.free(unsafe.Pointer(text))
 	if code := C.sqlock_obtain(&l.handle, r.handle, text, &err); code != 0 {
 		return nil, failure(code, &err)
@@ -145,6 +195,9 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as 
 	how.size = C.size_t(unsafe.Sizeof(how))
 	how.auto_renew = true
 	how.mode, how.permits, how.weight = as.mode, as.permits, as.weight
+	if task, isTask := ctx.Value(taskKey{}).(uint64); isTask {
+		how.actor = C.uint64_t(task)
+	}
 	if ctx.Done() != nil {
 		// The wait ends once the pipe's other end is closed.
 		reader, writer, failed := os.Pipe()
@@ -185,31 +238,54 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as 
 // Token is the fencing token: pass it along with each write, and refuse smaller
 // ones there.
 func (l *Lease) Token() int64 {
+	var token C.int64_t
+	l.with(func(lock *C.sqlock_lock) { token = C.sqlock_token(lock) })
+	return int64(token)
+}
+
+// with calls f with the handle, if that is there.
+func (l *Lease) with(f func(lock *C.sqlock_lock)) {
 	defer runtime.KeepAlive(l)
-	return int64(C.sqlock_token(l.handle))
+	l.registry.use.RLock()
+	defer l.registry.use.RUnlock()
+	if !l.registry.isClosed && l.handle != nil {
+		f(l.handle)
+	}
 }
 
 // Remaining is how long the holder may believe: ask before each side effect.
 func (l *Lease) Remaining() time.Duration {
-	defer runtime.KeepAlive(l)
-	return time.Duration(C.sqlock_remaining_ms(l.handle)) * time.Millisecond
+	var ms C.int64_t
+	l.with(func(lock *C.sqlock_lock) { ms = C.sqlock_remaining_ms(lock) })
+	return time.Duration(ms) * time.Millisecond
 }
 
 // Downgrade lets readers in: nobody has the lock alone in between.
 func (l *Lease) Downgrade() error {
-	defer runtime.KeepAlive(l)
 	var err C.sqlock_error
-	return failure(C.sqlock_downgrade(l.handle, &err), &err)
+	code := C.int(C.SQLOCK_EOWNER)
+	l.with(func(lock *C.sqlock_lock) { code = C.sqlock_downgrade(lock, &err) })
+	return failure(code, &err)
 }
 
-// Release gives the lock back.  An error with the code Lost says that somebody
-// else has had it.  No other call of this lease may be running, nor come later.
+// Detach says that another task will release the lease: this one may wait for
+// the lock again.
+func (l *Lease) Detach() {
+	l.with(func(lock *C.sqlock_lock) { C.sqlock_set_actor(lock, 0) })
+}
+
+// Release gives the lock back, unless closing the registry has.  An error with
+// the code Lost says that somebody else has had it.  No other call of this lease
+// may be running.
 func (l *Lease) Release() error {
 	l.once.Do(func() {
-		var err C.sqlock_error
 		runtime.SetFinalizer(l, nil)
-		l.result = failure(C.sqlock_release(l.handle, &err), &err)
-		C.sqlock_drop(l.handle, nil)
+		l.with(func(lock *C.sqlock_lock) {
+			var err C.sqlock_error
+			l.result = failure(C.sqlock_release(lock, &err), &err)
+			C.sqlock_drop(lock, nil)
+			l.handle = nil
+		})
 	})
 	return l.result
 }

@@ -1,5 +1,6 @@
 // workers: goroutines that take turns at a lock, and never meet; that share
-// permits, and read together; and a lease that is forgotten.
+// permits, and read together; a lease that is forgotten, and one that outlives
+// its registry; and a task that waits for itself.
 //
 //	workers URL
 package main
@@ -27,7 +28,7 @@ func run(url string) error {
 		return err
 	}
 	defer registry.Close()
-	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read, keep} {
+	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read, keep, waitForItself, refuse, outlive(url)} {
 		if err := take(registry); err != nil {
 			return err
 		}
@@ -183,6 +184,87 @@ func wait(registry *sqlock.Registry) error {
 	}
 	fmt.Println("a wait ends with its context")
 	return lease.Release()
+}
+
+// hasCode returns nil if the error has that code, and otherwise what is wrong.
+func hasCode(err error, code int, what string) error {
+	var why *sqlock.Error
+	if errors.As(err, &why) && why.Code == code {
+		return nil
+	}
+	return fmt.Errorf("%s: %v", what, err)
+}
+
+// A task that waits for its own lease is told, by whichever context of its.
+func waitForItself(registry *sqlock.Registry) error {
+	task := sqlock.Task(context.Background())
+	lease, err := registry.Acquire(task, "itself")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(task, time.Minute)
+	defer cancel()
+	_, err = registry.Acquire(ctx, "itself")
+	if err = hasCode(err, sqlock.Deadlock, "a task waited for itself"); err != nil {
+		return err
+	}
+	brief, end := context.WithTimeout(sqlock.Task(context.Background()), 50*time.Millisecond)
+	defer end()
+	if _, err = registry.Acquire(brief, "itself"); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("another task did not wait: %v", err)
+	}
+	lease.Detach()
+	given, over := context.WithTimeout(task, 50*time.Millisecond)
+	defer over()
+	if _, err = registry.Acquire(given, "itself"); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("a task that gave its lease away did not wait: %v", err)
+	}
+	fmt.Println("a task that waits for itself is told")
+	return lease.Release()
+}
+
+func refuse(registry *sqlock.Registry) error {
+	for _, name := range []string{"a\x00b", "\xff"} {
+		_, err := registry.TryAcquire(name)
+		if err = hasCode(err, sqlock.Invalid, "a name was cut"); err != nil {
+			return err
+		}
+	}
+	_, err := sqlock.Open("sqlite:x\x00y")
+	if err = hasCode(err, sqlock.Invalid, "a URL was cut"); err != nil {
+		return err
+	}
+	_, err = registry.AcquirePermits(context.Background(), "none", permits, 0)
+	return hasCode(err, sqlock.Invalid, "no permits were taken")
+}
+
+// A lease may outlive its registry, which has released it.
+func outlive(url string) func(*sqlock.Registry) error {
+	return func(registry *sqlock.Registry) error {
+		other, err := sqlock.Open(url)
+		if err != nil {
+			return err
+		}
+		lease, err := other.Acquire(context.Background(), "outlives")
+		if err != nil {
+			return err
+		}
+		if err := other.Close(); err != nil {
+			return err
+		}
+		if lease.Remaining() != 0 || lease.Token() != 0 || lease.Downgrade() == nil {
+			return errors.New("a lease is held by a registry that is closed")
+		}
+		if err := lease.Release(); err != nil {
+			return err
+		}
+		next, err := registry.TryAcquire("outlives")
+		if err != nil {
+			return err
+		}
+		fmt.Println("a lease ended with its registry")
+		return next.Release()
+	}
 }
 
 func main() {
