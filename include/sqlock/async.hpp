@@ -143,8 +143,9 @@ class request
 class [[nodiscard]] acquisition : public detail::request
 {
   public:
-    /** Wait for the end.  Where threads own locks, the calling thread owns the
-     *  lease. */
+    /** Wait for the end.  The calling thread has the lease then, as by
+     *  registry::acquire().  One that waits here for a lock which it has itself
+     *  is not told: before, it could do other things. */
     lease get()
     {
         return get(std::nothrow).value();
@@ -156,6 +157,7 @@ class [[nodiscard]] acquisition : public detail::request
 
         if (!came)
             return came.error();
+        sqlock_set_actor(lock->lock(), detail::this_actor());
         return detail::access::adopt(std::move(lock));
     }
 
@@ -295,6 +297,7 @@ inline result<lease> acquire(const std::nothrow_t &, const registry &of,
         return detail::event::missing();
     sqlock_acquire_options how = (*obtained)->native();
     how.cancel_fd = cancel.fd();
+    how.actor = detail::this_actor();
     const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
     const auto came =
         detail::call(sqlock_acquire, (*obtained)->lock(), wait.ms, &how);

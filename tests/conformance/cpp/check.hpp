@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <future>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -53,6 +54,12 @@ template <class Call> int thrown(Call call)
     return 0;
 }
 
+/* Call it in another thread, which has no lock; return what it returns. */
+template <class Call> auto in_thread(Call call)
+{
+    return std::async(std::launch::async, call).get();
+}
+
 template <class Condition> bool comes_true(Condition condition)
 {
     const auto end = std::chrono::steady_clock::now() + patience;
@@ -77,6 +84,20 @@ inline sqlock::acquire_options long_lease()
 inline bool is_free(const sqlock::registry &other, const std::string &name)
 {
     return comes_true([&] { return bool(other.try_acquire(name)); });
+}
+
+/* Wait until somebody waits for the lock. */
+inline bool is_waited_for(const sqlock::registry &registry, const char *name)
+{
+    return comes_true([&] {
+        sqlock_info *row = nullptr;
+        const bool some =
+            sqlock_show(registry.native_handle(), name, &row, nullptr) == 0 &&
+            row->waiters > 0;
+
+        sqlock_info_free(row, row != nullptr ? 1 : 0);
+        return some;
+    });
 }
 
 /* End the holder's lease at once, as an operator does.  A failure is reported

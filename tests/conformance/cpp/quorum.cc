@@ -75,8 +75,11 @@ static void test_exclusion(const files &of)
         check(thrown([&] {
                   (void)sqlock::acquire_quorum(theirs.all(), "one", 0s);
               }) == SQLOCK_EBUSY &&
-                  thrown([&] {
-                      (void)sqlock::acquire_quorum(theirs.all(), "one", 50ms);
+                  in_thread([&] {
+                      return thrown([&] {
+                          (void)sqlock::acquire_quorum(theirs.all(), "one",
+                                                       50ms);
+                      });
                   }) == SQLOCK_ETIMEDOUT,
               "and excludes another");
         auto moved = std::move(held);

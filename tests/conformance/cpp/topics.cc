@@ -81,8 +81,11 @@ static void test_many()
                         .code == SQLOCK_EBUSY &&
                 other.try_acquire("many/d"),
             "who does not get all gets none");
-        check(thrown([&] {
-                  (void)sqlock::acquire_many(other, {"many/c", "many/d"}, 20ms);
+        check(in_thread([&] {
+                  return thrown([&] {
+                      (void)sqlock::acquire_many(other, {"many/c", "many/d"},
+                                                 20ms);
+                  });
               }) == SQLOCK_ETIMEDOUT,
               "nor after a wait");
         auto some = sqlock::acquire_many(other, {"many/d", "many/e"}, 0s);
@@ -377,9 +380,11 @@ static void test_stop()
         std::this_thread::sleep_for(30ms);
         source.request_stop();
     });
-    check(thrown([&] {
-              (void)sqlock::acquire(registry, "stop", sqlock::forever,
-                                    source.get_token());
+    check(in_thread([&] {
+              return thrown([&] {
+                  (void)sqlock::acquire(registry, "stop", sqlock::forever,
+                                        source.get_token());
+              });
           }) == SQLOCK_ECANCELED,
           "a stop that is requested ends a wait");
     stopper.join();
@@ -388,7 +393,28 @@ static void test_stop()
                   .error()
                   .code == SQLOCK_ECANCELED,
           "also one that was requested before");
+    check(thrown([&] { (void)registry.acquire("stop", patience); }) ==
+                  SQLOCK_EDEADLOCK &&
+              thrown([&] {
+                  (void)sqlock::acquire(registry, "stop", patience,
+                                        std::stop_token());
+              }) == SQLOCK_EDEADLOCK,
+          "a thread that waits for what it got so is told, and by such a wait");
 #endif
+}
+
+static void test_async_itself()
+{
+    const auto registry = open_registry();
+    auto lease =
+        sqlock::acquire_async(registry, "async itself", patience).get();
+
+    check(thrown([&] { (void)registry.acquire("async itself", patience); }) ==
+              SQLOCK_EDEADLOCK,
+          "a thread that waits for what a request got is told");
+    lease.detach();
+    check(!registry.acquire(std::nothrow, "async itself", 20ms),
+          "unless it gives it away");
 }
 
 /* ---------------------------------------------------------- transactions -- */
@@ -935,6 +961,7 @@ int main(int argc, char **argv)
         test_async_release_given_up();
         test_async_lost();
         test_stop();
+        test_async_itself();
         test_tx();
         test_tx_guard();
         test_guarded_to_the_end();
