@@ -187,11 +187,15 @@ static void lead(struct lk_crew *crew, struct lk_pool *pool,
                  struct lk_request *own)
 {
     bool goes_on = run_group(crew, pool, own, own->deadline_ns);
-    int64_t until_ns = sqlock_monotonic_ns() + LEAD_NS;
+    int64_t until_ns = 0;
 
-    while (goes_on && sqlock_monotonic_ns() < until_ns &&
-           lk_crew_is_waited_for(crew))
-        goes_on = run_group(crew, pool, NULL, until_ns);
+    while (goes_on && lk_crew_is_waited_for(crew)) {
+        int64_t now_ns = sqlock_monotonic_ns();
+
+        if (until_ns == 0)
+            until_ns = now_ns + LEAD_NS;
+        goes_on = now_ns < until_ns && run_group(crew, pool, NULL, until_ns);
+    }
 }
 
 int lk_group_run(struct lk_crew *crew, struct lk_pool *pool,

@@ -220,23 +220,26 @@ void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
 {
     struct lk_arguments arguments;
     struct lk_writer writer;
-    size_t count = 0;
-    FILE *out;
+    FILE *out = NULL;
     char *keys;
 
     if (store->statements[SQLOCK_SQL_ASK_TO_LOOK].text == NULL)
         return;
-    out = lk_writer_open(&writer);
-    for (size_t i = 0; out != NULL && i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
+        bool is_first = out == NULL;
+
         if (!is_old(&batch->items[i].lease))
             continue;
-        (void)fputs(count++ > 0 ? "," : "[", out);
+        if (is_first && (out = lk_writer_open(&writer)) == NULL)
+            return;
+        (void)fputs(is_first ? "[" : ",", out);
         lk_json_text(out, batch->items[i].lease.key);
     }
-    if (out != NULL)
-        (void)fputs("]", out);
+    if (out == NULL)
+        return;
+    (void)fputs("]", out);
     keys = lk_writer_close(&writer);
-    if (keys != NULL && count > 0) {
+    if (keys != NULL) {
         lk_store_arguments(store, keys, &arguments);
         (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, NULL,
                               NULL);

@@ -13,8 +13,7 @@
  * All that is checked when a file is opened and before each use of an idle
  * connection, so that a renewal notices it, too, and before each commit.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -59,21 +58,32 @@ static int replaced(const char *path, const char *suffix, sqlock_error *err)
                     path, suffix);
 }
 
-/* Check that the path, and SQLite's own, lead to the file that is open. */
-static int check_database(const struct lk_sqlite *c, const char *own_path,
-                          struct lk_sqlite_place *found, sqlock_error *err)
+/* Check that the path, and SQLite's own, lead to the file that is open: SQLite
+ * says so at first, and the file is noted.  As long as it is open, no other one
+ * has its number. */
+static int check_database(struct lk_sqlite *c, const char *own_path,
+                          sqlock_error *err)
 {
     struct lk_sqlite_place own = lk_sqlite_place_of(own_path, 0);
+    struct lk_sqlite_place found = own;
     int has_moved = 0;
 
-    *found = c->path != NULL ? lk_sqlite_place_of(c->path, 0) : own;
-    if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
+    if (c->path != NULL && strcmp(c->path, own_path) != 0)
+        found = lk_sqlite_place_of(c->path, 0);
+    if (c->number == 0 &&
+        sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
                              &has_moved) != SQLITE_OK)
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "SQLite cannot tell whether %s was replaced", own_path);
-    if (has_moved != 0 || !is_same(found, &own))
+    if (has_moved != 0 || !is_same(&found, &own))
         return replaced(c->path != NULL ? c->path : own_path, "", err);
-    return check_place(found, own_path, err);
+    if (c->number == 0) {
+        c->device = own.device;
+        c->number = own.number;
+    }
+    if (c->device != own.device || c->number != own.number)
+        return replaced(own_path, "", err);
+    return check_place(&found, own_path, err);
 }
 
 /* Check that the file with that suffix is the one that this process has open.
@@ -83,12 +93,12 @@ static int check_beside(struct lk_sqlite *c, const char *own_path,
 {
     static const char *const suffixes[] = {"-wal", "-shm"};
     struct lk_sqlite_place found, noted;
-    char *path;
+    char path[PATH_MAX]; /* no file has a longer one */
+    size_t length = strnlen(own_path, sizeof path - sizeof "-wal");
 
-    if (asprintf(&path, "%s%s", own_path, suffixes[which]) < 0)
-        return lk_error_nomem(err);
+    memcpy(path, own_path, length);
+    memcpy(path + length, suffixes[which], sizeof "-wal");
     noted = lk_sqlite_turn_note(c, which, path, &found);
-    free(path);
     if (noted.links == 0)
         return 0;
     if (!is_same(&found, &noted) || !found.is_regular || found.links > 1 ||
@@ -100,7 +110,6 @@ static int check_beside(struct lk_sqlite *c, const char *own_path,
 int lk_sqlite_check_identity(struct lk_sqlite *c, sqlock_error *err)
 {
     const char *own_path = sqlite3_db_filename(c->db, "main");
-    struct lk_sqlite_place database;
     int rc;
 
     if (own_path == NULL || own_path[0] == '\0')
@@ -108,14 +117,7 @@ int lk_sqlite_check_identity(struct lk_sqlite *c, sqlock_error *err)
                         "the SQLite connection has no file: a database in "
                         "memory or in a private temporary file is shared with "
                         "nobody");
-    rc = check_database(c, own_path, &database, err);
-    if (rc == 0 && c->device == 0 && c->number == 0) {
-        c->device = database.device;
-        c->number = database.number;
-    }
-    if (rc == 0 &&
-        (c->device != database.device || c->number != database.number))
-        rc = replaced(own_path, "", err);
+    rc = check_database(c, own_path, err);
     for (int i = 0; rc == 0 && i < LK_SQLITE_BESIDE_KINDS; i++)
         rc = check_beside(c, own_path, (enum lk_sqlite_beside)i, err);
     return rc;
