@@ -3,7 +3,7 @@
  * want one item wait for each other's commits, while the threads of one process
  * are served together, by one commit
  *
- *     stock_seller URL SOCKET
+ *     stock_seller URL SOCKET [TABLE-PREFIX]
  *
  * A client connects to the Unix socket, which only this user may, and sends
  * lines "ORDER ITEM QUANTITY".  It gets a line for each: "0 LEFT" is sold,
@@ -124,18 +124,21 @@ fail:
 int main(int argc, char **argv)
 {
     sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    sqlock_options tables = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry;
     sqlock_stock *stock;
     sqlock_error err = {0};
     int fd;
 
-    if (argc != 3) {
-        (void)fprintf(stderr, "usage: stock_seller URL SOCKET\n");
+    if (argc != 3 && argc != 4) {
+        (void)fprintf(stderr,
+                      "usage: stock_seller URL SOCKET [TABLE-PREFIX]\n");
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);
     options.strategy = SQLOCK_STOCK_COALESCED;
-    if (sqlock_registry_open(&registry, argv[1], NULL, &err) < 0 ||
+    tables.table_prefix = argv[3]; /* NULL: the default */
+    if (sqlock_registry_open(&registry, argv[1], &tables, &err) < 0 ||
         sqlock_stock_open(&stock, registry, &options, &err) < 0) {
         (void)fprintf(stderr, "stock_seller: %s\n", err.message);
         return EXIT_FAILURE;

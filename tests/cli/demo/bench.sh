@@ -25,6 +25,8 @@ check "every way to sell is measured, what is left is right" measure \
     --cases stock --clients 1,2,4,2p --json "$dir/bench.json"
 check "with threads" test "$(results 4 false)" -eq 10
 check "and with processes" test "$(results 2 true)" -eq 10
+PATH=$build/bin/examples:$PATH check "one program sells for all" measure \
+    --cases seller+order --clients 2,2p --json "$dir/seller.json"
 check "and how a lock goes from one to the next" measure \
     --cases handoff,crowded --clients 2,2p --hold 0.1 --json "$dir/waiting.json"
 # Print that member of the results of a case, on one line.

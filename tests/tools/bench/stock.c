@@ -10,10 +10,17 @@
 #include "cases.h"
 #include "floor.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sqlock/stock.h"
@@ -311,6 +318,147 @@ static int sell_order(void *opaque, unsigned client,
     return deduct(seller, order, failure);
 }
 
+/* ------------------------------------------------ one seller for all -- */
+
+#define PROGRAM "stock_seller" /* of the examples */
+#define PLACE_VARIABLE "SQLOCK_BENCH_SELLER"
+#define TRIES 1000 /* to connect to a program that starts */
+#define PAUSE_NS 10000000L
+
+/* The clients of the program, each with a connection to its socket. */
+struct remote {
+    struct seller *seller; /* COALESCED, as in the program */
+    pid_t program;         /* 0: another process has started it */
+    /* the socket and its directory; "": another process has made them */
+    char directory[64], place[80];
+    unsigned clients;
+    int fd[BENCH_CLIENTS_MAX];
+};
+
+/* Start the program, which ends with this process, and tell client processes
+ * the path of its socket. */
+static int start_program(struct remote *remote,
+                         const struct bench_target *target,
+                         struct bench_failure *failure)
+{
+    const char *parent = getenv("SQLOCK_TEST_DIR");
+    const char *words[] = {
+        "setpriv",     "--pdeathsig",       "TERM", PROGRAM, target->url,
+        remote->place, target->lock_prefix, NULL};
+    int error;
+
+    (void)snprintf(remote->directory, sizeof remote->directory,
+                   "%.40s/seller.XXXXXX", parent != NULL ? parent : "/tmp");
+    if (mkdtemp(remote->directory) == NULL) {
+        remote->directory[0] = '\0';
+        return bench_fail(failure, "mkdtemp: %s", strerror(errno));
+    }
+    (void)snprintf(remote->place, sizeof remote->place, "%s/socket",
+                   remote->directory);
+    (void)setenv(PLACE_VARIABLE, remote->place, 1);
+    error = posix_spawnp(&remote->program, words[0], NULL, NULL,
+                         (char *const *)(uintptr_t)words, environ);
+    if (error == 0)
+        return 0;
+    remote->program = 0;
+    return bench_fail(failure, "%s: %s", words[0], strerror(error));
+}
+
+/* Return a connection to the program, once it listens; -1: it does not. */
+static int connect_to_program(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const char *place = getenv(PLACE_VARIABLE);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s",
+                   place != NULL ? place : "");
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+            return fd;
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)close(fd);
+    return -1;
+}
+
+static int remote_setup(void **out, const struct bench_target *target,
+                        struct bench_failure *failure)
+{
+    struct remote *remote = calloc(1, sizeof *remote);
+    void *seller;
+    int rc;
+
+    *out = remote;
+    if (remote == NULL)
+        return bench_fail(failure, "out of memory");
+    rc = open_seller(&seller, target, SQLOCK_STOCK_COALESCED, "+seller",
+                     failure);
+    remote->seller = seller;
+    if (rc == 0 && !target->is_set_up)
+        rc = start_program(remote, target, failure);
+    while (rc == 0 && remote->clients < target->clients) {
+        int fd = connect_to_program();
+
+        if (fd < 0)
+            return bench_fail(failure, PROGRAM " takes no connection");
+        remote->fd[remote->clients++] = fd;
+    }
+    return rc;
+}
+
+static void remote_teardown(void *opaque)
+{
+    struct remote *remote = opaque;
+
+    if (remote == NULL)
+        return;
+    for (unsigned i = 0; i < remote->clients; i++)
+        (void)close(remote->fd[i]);
+    if (remote->program > 0) {
+        (void)kill(remote->program, SIGTERM);
+        (void)waitpid(remote->program, NULL, 0);
+        (void)unlink(remote->place);
+    }
+    if (remote->directory[0] != '\0')
+        (void)rmdir(remote->directory);
+    seller_teardown(remote->seller);
+    free(remote);
+}
+
+static int remote_verify(void *opaque, uint64_t operations,
+                         struct bench_failure *failure)
+{
+    const struct remote *remote = opaque;
+
+    return seller_verify(remote->seller, operations, failure);
+}
+
+/* Buy one unit, by a line to the program and a line from it. */
+static int remote_sell(void *opaque, unsigned client,
+                       struct bench_failure *failure)
+{
+    const struct remote *remote = opaque;
+    char order[ORDER_SIZE];
+    char line[128];
+    size_t length;
+    ssize_t more = 1;
+
+    next_order(order, client);
+    length = (size_t)snprintf(line, sizeof line, "%s %s 1\n", order,
+                              remote->seller->item);
+    if (send(remote->fd[client], line, length, MSG_NOSIGNAL) != (ssize_t)length)
+        return bench_fail(failure, PROGRAM ", send: %s", strerror(errno));
+    for (length = 0; more > 0 && memchr(line, '\n', length) == NULL;
+         length += (size_t)more)
+        more = recv(remote->fd[client], line + length, sizeof line - length, 0);
+    if (more <= 0 || strncmp(line, "0 ", 2) != 0)
+        return bench_fail(failure, PROGRAM " sells nothing: %.*s", (int)length,
+                          line);
+    return 0;
+}
+
 /* ------------------------------------------------------------- the cases -- */
 
 #define SETUPS(name, strategy)                                                 \
@@ -372,5 +520,15 @@ const struct bench_case bench_stock_cases[] = {
     SELLER(optimistic, "compare and set by version"),
     SELLER(conditional, "one UPDATE where there is enough"),
     SELLER(coalesced, "one thread sells for all that wait"),
+    {
+        .name = "seller" ORDER,
+        .what = "the example stock_seller sells for all clients",
+        .baseline = BASE ORDER,
+        .needs = PROGRAM,
+        .setup = remote_setup,
+        .operation = remote_sell,
+        .verify = remote_verify,
+        .teardown = remote_teardown,
+    },
     {.name = NULL},
 };
