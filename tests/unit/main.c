@@ -17,6 +17,7 @@ static const struct suite *const suites[] = {
     &suite_watchdog,    &suite_renewal,      &suite_classify,  &suite_library,
     &suite_executor,    &suite_together,     &suite_sharer,    &suite_ticket,
     &suite_patience,    &suite_crew,         &suite_codes,     &suite_hosts,
+    &suite_target,
 };
 
 int main(int argc, char **argv)

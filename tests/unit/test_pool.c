@@ -162,7 +162,11 @@ static void test_the_connection_that_hears_is_taken_last(void **state)
     assert_int_equal(rc, 0);
     assert_ptr_equal(taken[3], hearer);
 
+    /* The handler that relies on it is told of its end. */
+    ear.number = 1;
+    ear.due_ns = LK_NEVER;
     lk_pool_discard(pool, hearer);
+    assert_true(ear.due_ns == 0);
     assert_false(lk_pool_has_hearer(pool));
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(pool, taken[i]);

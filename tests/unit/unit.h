@@ -28,6 +28,7 @@ extern const struct suite suite_crew;
 extern const struct suite suite_retry;
 extern const struct suite suite_epoch;
 extern const struct suite suite_hosts;
+extern const struct suite suite_target;
 extern const struct suite suite_service;
 extern const struct suite suite_executor;
 extern const struct suite suite_stats;

@@ -103,6 +103,31 @@ static void test_a_statement_takes_parameters_of_every_type(void **state)
     registry_end(story.registry);
 }
 
+/* Two parameters whose types are exchanged are those of another statement. */
+static void test_types_count_in_their_order(void **state)
+{
+    struct fixture *f = *state;
+    const sqlock_value values[] = {sqlock_integer(7), sqlock_text("seven"),
+                                   sqlock_integer(7)};
+    char text[200];
+    struct story story;
+
+    story_open(f, &story);
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %s SET state = ?, owner = ? WHERE id = 1",
+                   stock_name(f));
+    for (size_t i = 0; i < 4; i++) {
+        sqlock_tx *tx;
+
+        assert_ok(sqlock_tx_begin(&tx, story.registry, &f->err));
+        assert_ok(
+            sqlock_tx_execute(tx, text, &values[i % 2], 2, NULL, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
+        assert_state(f, i % 2 == 0 ? "7" : "seven");
+    }
+    registry_end(story.registry);
+}
+
 /* Write a state, in a second transaction if the first one is to be tried
  * again. */
 static int write_again(struct fixture *f, struct story *story,
@@ -216,6 +241,7 @@ static void test_any_number_of_statements_may_be_sent(void **state)
 static const struct test tests[] = {
     TEST_ON(test_a_statement_is_prepared_once, ON_SERVERS, 0),
     TEST(test_a_statement_takes_parameters_of_every_type),
+    TEST(test_types_count_in_their_order),
     TEST_ON(test_a_statement_outlives_a_change_of_its_table, ON_SERVERS, 0),
     TEST_ON(test_a_statement_that_a_trigger_refuses_is_told_so, ON_POSTGRES, 0),
     TEST_ON(test_a_statement_means_a_table_of_the_session, ON_MYSQL, 0),
