@@ -50,7 +50,7 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  *
  * It tries again for as long as the lease lasts, also on another connection.
  *
- * @return 0                 recorded, now or before
+ * @return 0                 recorded, now or before this lease
  *         ELOST, EEXPIRED   the lease is over; nothing was recorded
  *         EUNCERTAIN        the outcome is not known: check again
  */

@@ -177,17 +177,19 @@ int sqlock_once_check(sqlock_registry *registry, const char *name,
 struct record {
     sqlock_lock *lock;
     char client_id[SQLOCK_KEY_SIZE];
+    bool is_guarded; /* whoever has it later has not recorded anything */
 };
 
 static int insert(void *context, sqlock_tx *tx, sqlock_error *err)
 {
-    const struct record *record = context;
+    struct record *record = context;
     struct lk_store *store = tx->store;
     struct lk_arguments arguments;
     char name[NAME_BYTES + 1] = "";
     int rc;
 
     rc = sqlock_tx_guard(tx, record->lock, err);
+    record->is_guarded = rc == 0;
     if (rc < 0)
         return rc;
     lk_store_arguments(store, sqlock_key(record->lock), &arguments);
@@ -197,6 +199,21 @@ static int insert(void *context, sqlock_tx *tx, sqlock_error *err)
     lk_argument_text(&arguments, SQLOCK_P_NAME, name);
     return lk_tx_run(tx, SQLOCK_SQL_ONCE_RECORD, &arguments, lk_tx_deadline(tx),
                      NULL, err);
+}
+
+/* Return whether the work is recorded although an attempt to do so came to rc:
+ * its commit got no answer, or there was a record before, which it has met
+ * while it had guarded the lease.  Another record is that of a later holder,
+ * who has done the work again. */
+static bool is_recorded(struct lk_store *store, const struct record *record,
+                        int rc)
+{
+    bool was_there = rc == SQLOCK_EBUSY && record->is_guarded;
+    char found[SQLOCK_KEY_SIZE];
+
+    return (rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
+           read_record(store, sqlock_key(record->lock), found, NULL) == 0 &&
+           (was_there || strcmp(found, record->client_id) == 0);
 }
 
 int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
@@ -214,7 +231,6 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
     struct record record = {.lock = lock};
     struct lk_store *store;
     struct lk_retry retry;
-    char found[SQLOCK_KEY_SIZE];
     sqlock_error own = {0};
     int rc;
 
@@ -231,9 +247,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         lk_after_ms(sqlock_monotonic_ns(), sqlock_remaining_ms(lock)));
     do {
         rc = lk_tx_retry(store, insert, &record, &limits, &own);
-        /* The commit got no answer, or there was a record before: find out. */
-        if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
-            read_record(store, sqlock_key(lock), found, NULL) == 0)
+        if (is_recorded(store, &record, rc))
             rc = 0;
         /* Go on after ELOST, too: the lease may be left, and only the
          * connection lost. */

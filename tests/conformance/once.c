@@ -151,6 +151,58 @@ static void test_F41_a_record_whose_commit_got_no_answer(void **state)
     drop_table(f);
 }
 
+/* A holder whose commit gets no answer, and is not carried out; before it asks
+ * for the record, its lease is over, and another one has done the work. */
+struct successor {
+    struct fixture *fixture;
+    sqlock_lock *lock;
+    bool is_lost, has_recorded;
+};
+
+static int record_again(void *context, const struct tap_event *event)
+{
+    struct successor *next = context;
+    struct fixture *f = next->fixture;
+
+    if (event->call == TAP_COMMIT && !next->is_lost) {
+        next->is_lost = true;
+        return SQLOCK_EUNCERTAIN;
+    }
+    if (next->is_lost && !next->has_recorded && event->call == TAP_EXECUTE &&
+        event->text != NULL && strcasestr(event->text, "DONE") != NULL) {
+        next->has_recorded = true;
+        fixture_expire(f, f->name);
+        lock_take(next->lock, 0);
+        assert_ok(sqlock_once_record(next->lock, &f->err));
+    }
+    return 0;
+}
+
+static void test_a_later_holders_record_is_no_own_one(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *first = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct successor next = {.fixture = f, .lock = first};
+    sqlock_error err = {0};
+    int rc;
+
+    lock_give(first);
+    lock_take(lock, 2000);
+    tap_hooks(record_again, NULL, &next);
+    rc = sqlock_once_record(lock, &err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(next.has_recorded);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EUNCERTAIN, rc, &err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    lock_give(first);
+    lock_drop(first);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
 /* A failure of the first statement that begins with `verb` and names DONE. */
 struct trouble {
     const char *verb;
@@ -281,6 +333,7 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_F13_a_record_has_the_databases_time, ON_ALL, 0),
     TEST_OF_ROWS(test_only_the_holder_records, ON_ALL, 0),
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
+    TEST_OF_ROWS(test_a_later_holders_record_is_no_own_one, ON_ALL, 0),
     TEST_OF_ROWS(test_a_record_outlasts_its_connection, ON_ALL, 0),
     TEST_OF_ROWS(test_a_record_is_forgotten_once, ON_ALL, 0),
     TEST_OF_ROWS(test_what_is_recorded_is_not_tried_again, ON_ALL, 0),
