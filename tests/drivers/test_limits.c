@@ -8,6 +8,7 @@
 #include "drivers/suite.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -505,6 +506,41 @@ static void test_opening_ends_at_its_deadline(void **state)
     free(connection);
 }
 
+static int option_of(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    assert_int_equal(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+/* Our side of TCP probes an idle connection within the time after which it is
+ * given up: a peer that has vanished says nothing. */
+static void test_an_idle_connection_is_probed(void **state)
+{
+    const sqlock_connect how = {.deadline_ns = check_deadline_ns(DEADLINE_MS),
+                                .statement_timeout_ms = 2 * DEADLINE_MS,
+                                .lock_timeout_ms = 2 * DEADLINE_MS,
+                                .idle_ms = 60000};
+    void *connection = calloc(1, subject.driver->connection_bytes);
+    sqlock_error err = {0};
+    int fd;
+
+    (void)state;
+    assert_non_null(connection);
+    assert_lock_ok(
+        driver_open(subject.driver, connection, subject.url, &how, &err), &err);
+    fd = subject.driver->bell->descriptor(connection);
+    assert_true(option_of(fd, SOL_SOCKET, SO_KEEPALIVE) != 0);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 30);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 10);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
+    assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
+    subject.driver->close(connection);
+    free(connection);
+}
+
 void add_limit_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -523,5 +559,7 @@ void add_limit_tests(add_fn add)
     ADD(connection_that_breaks_in_flight_is_uncertain);
     ADD(writing_to_a_cut_connection_raises_no_signal);
     ADD(opening_ends_at_its_deadline);
+    if (subject.database->bit == ON_POSTGRES)
+        ADD(an_idle_connection_is_probed);
 #undef ADD
 }
