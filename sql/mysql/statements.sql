@@ -1081,17 +1081,17 @@ SELECT CASE WHEN SUBSTRING_INDEX(EPOCH, ' ', 1) = {server} AND
       THEN EPOCH
     WHEN {is_durable} THEN {server} ELSE CONCAT({server}, ' ', {started}) END,
     EPOCH, TIMESTAMPDIFF(MICROSECOND, {now}, GRANTS_FROM), LONGEST_MS,
-    LEAST(LONGEST_MS, ALLOWED_MS)
+    LEAST(LONGEST_MS, ALLOWED_MS), TIMESTAMPDIFF(MICROSECOND, {epoch}, SINCE)
   FROM INT_LOCK_SERVER;
 
 -- ---- begin grace (sqlock) [not prepared]
 -- Notes that the data have another history.  The row that nobody has written yet is
 -- as old as the table, which is empty then.  The epoch is a parameter, since a
--- replica would write its own.
+-- replica would write its own.  SINCE rises with each, whatever the clocks say.
 UPDATE INT_LOCK_SERVER
   SET GRANTS_FROM = CASE WHEN EPOCH IS NULL THEN GRANTS_FROM
       ELSE TIMESTAMPADD(MICROSECOND, LONGEST_MS * 1000, {now}) END,
-    SINCE = {now}, EPOCH = :name, NOTE = NULL
+    SINCE = GREATEST({now}, TIMESTAMPADD(MICROSECOND, 1, SINCE)), EPOCH = :name, NOTE = NULL
   WHERE NOT EPOCH <=> :name;
 
 -- ---- lengthen grace (sqlock) [not prepared]

@@ -1141,16 +1141,18 @@ CASE WHEN pg_is_in_recovery() OR
 -- ---- grace (sqlock) [not prepared]
 -- Reads whether the server may grant leases.
 SELECT {epoch}, EPOCH, (extract(epoch FROM GRANTS_FROM - {now}) *
-    1000000)::bigint, LONGEST_MS, least(LONGEST_MS, ALLOWED_MS)
+    1000000)::bigint, LONGEST_MS, least(LONGEST_MS, ALLOWED_MS),
+    (extract(epoch FROM SINCE) * 1000000)::bigint
   FROM INT_LOCK_SERVER;
 
 -- ---- begin grace (sqlock) [not prepared]
 -- Notes that the data have another history.  The row that nobody has written yet is
--- as old as the table, which is empty then.
+-- as old as the table, which is empty then.  SINCE rises with each, whatever the
+-- clocks say.
 UPDATE INT_LOCK_SERVER AS S
   SET GRANTS_FROM = CASE WHEN S.EPOCH IS NULL THEN GRANTS_FROM
       ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
-    SINCE = {now}, EPOCH = :name, NOTE = NULL
+    SINCE = greatest({now}, SINCE + interval '1 microsecond'), EPOCH = :name, NOTE = NULL
   WHERE S.EPOCH IS DISTINCT FROM :name::varchar;
 
 -- ---- lengthen grace (sqlock) [not prepared]

@@ -44,7 +44,7 @@ bool lk_grace_sees_crashes(const struct lk_store *store)
 /* --- the row --- */
 
 /* The columns of GRACE. */
-enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, ALLOWED_MS, CELLS };
+enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, ALLOWED_MS, SINCE_US, CELLS };
 
 /* Run one of the statements about the row on a connection. */
 static int run_on(struct lk_store *store, struct lk_connection *connection,
@@ -177,36 +177,29 @@ static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
                     : cells[LONGEST_MS].integer * 1000;
 }
 
-/* Return whether an epoch is that of an old primary, which another server of
- * its cluster has followed: it has a smaller timeline. */
-static bool is_older(const char *epoch, const char *newest)
-{
-    size_t length = strcspn(epoch, "/");
-
-    return epoch[length] == '/' && strncmp(epoch, newest, length) == 0 &&
-           strcmp(epoch, newest) < 0;
-}
-
-/* Note that the row was read on a server of that epoch, where the longest lease
- * is so long.  Return until when nothing is granted there whatever the row
- * says: an old primary that has come back knows no lease of the one that has
- * followed it. */
+/* Note that the row was read on a server of that epoch.  Return until when
+ * nothing is granted there whatever the row says: an old primary that has come
+ * back, or a backup, knows no lease of what has followed it.  It shows by its
+ * row, which lacks what was written there. */
 static int64_t note_epoch(struct lk_grace *grace,
                           const char epoch[SQLOCK_EPOCH_SIZE],
-                          int64_t longest_ms, int64_t now_ns)
+                          const sqlock_result *row, int64_t now_ns)
 {
+    int64_t since_us = row->cells[SINCE_US].integer;
+    int64_t longest_ms = row->cells[LONGEST_MS].integer;
     int64_t before_ms = atomic_load(&grace->longest_ms);
     int64_t until_ns = 0;
 
     pthread_mutex_lock(&grace->mutex);
-    if (!is_older(epoch, grace->newest)) {
-        memcpy(grace->newest, epoch, sizeof grace->newest);
+    if (since_us >= grace->newest_us) {
+        grace->newest_us = since_us;
     } else {
-        if (strcmp(epoch, grace->epoch) != 0)
+        if (since_us != grace->since_us)
             grace->older_until_ns = lk_after_ms(
                 now_ns, longest_ms > before_ms ? longest_ms : before_ms);
         until_ns = grace->older_until_ns;
     }
+    grace->since_us = since_us;
     memcpy(grace->epoch, epoch, sizeof grace->epoch);
     pthread_mutex_unlock(&grace->mutex);
     return until_ns;
@@ -221,7 +214,7 @@ static void note_row(struct lk_store *store,
     int64_t longest_ms = cells[LONGEST_MS].integer;
     int64_t left_us = left_us_of(store, row);
     int64_t now_ns = lk_boottime_ns();
-    int64_t until_ns = note_epoch(grace, epoch, longest_ms, now_ns);
+    int64_t until_ns = note_epoch(grace, epoch, row, now_ns);
     bool was_held = lk_grace_left_ns(store) > 0;
 
     if (left_us > 0 && until_ns < lk_after_ns(now_ns, left_us * 1000))
@@ -383,7 +376,10 @@ int lk_grace_end(struct lk_store *store, const char *reason, sqlock_error *err)
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, note);
     rc = lk_store_run(store, SQLOCK_SQL_END_GRACE, &run, &result, err);
     if (rc == 0) {
-        rc = result.affected > 0 ? 1 : 0;
+        rc = result.affected > 0 || lk_grace_left_ns(store) > 0 ? 1 : 0;
+        pthread_mutex_lock(&store->grace.mutex);
+        store->grace.older_until_ns = 0;
+        pthread_mutex_unlock(&store->grace.mutex);
         lk_epoch_hold_back(&store->db.epoch, 0);
     }
     sqlock_result_clear(&result);

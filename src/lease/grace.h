@@ -12,8 +12,8 @@
  *
  * The row is read on each new session.  One that is not told the epoch by an
  * error cannot be opened, one of a server that another has followed is closed.
- * A registry that has met a greater timeline grants nothing on an old primary
- * either, until the longest lease is over.
+ * A registry that has met a later row grants nothing on an old primary that has
+ * come back, either, until the longest lease is over.
  *
  * Only claims are held back.  Renewals, releases and guards are about leases
  * that the server still has.

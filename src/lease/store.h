@@ -36,12 +36,11 @@ struct lk_grace {
     _Atomic int64_t looked_ns;     /* when the row was read, CLOCK_BOOTTIME */
     pthread_mutex_t mutex;         /* guards the following fields; innermost */
     char epoch[SQLOCK_EPOCH_SIZE]; /* for which it was read; "": for none */
-    /* of the epochs for which it was read, the one with the greatest timeline,
-     * and until when servers behind it grant nothing, CLOCK_BOOTTIME */
-    char newest[SQLOCK_EPOCH_SIZE];
     /* the server that was seen last, as the row names it */
     char server[SQLOCK_EPOCH_SIZE + 24];
-    int64_t older_until_ns;
+    /* SINCE of the row that was read last, the latest of all, and until when a
+     * server with an earlier one grants nothing, CLOCK_BOOTTIME */
+    int64_t since_us, newest_us, older_until_ns;
 };
 
 /* Whether row locks exclude sessions on all nodes of the database. */
