@@ -171,7 +171,7 @@ static int open_locks(const char *prefix, uint32_t ttl_ms,
     options.table_prefix = prefix;
     options.ttl_ms = ttl_ms;
     options.statement_timeout_ms = 2000;
-    options.connect_timeout_ms = 3000;
+    options.connect_timeout_ms = PATIENCE_MS; /* a dead server refuses */
     do
         rc = sqlock_registry_open(registry, url, &options, &err);
     while ((rc == SQLOCK_EUNREACHABLE || rc == SQLOCK_EREADONLY) &&
