@@ -97,7 +97,8 @@ static struct {
     unsigned generation; /* of the rules: what an old one holds may pass */
     int64_t met;         /* how often the last rule was met */
     int64_t sent[KINDS];
-    bool has_begun; /* a transaction, since the last rule was made */
+    bool has_begun;  /* a transaction, since the last rule was made */
+    int64_t step_us; /* of the database's clock */
     struct kept kept;
 } tap = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .opened = PTHREAD_COND_INITIALIZER};
@@ -235,10 +236,26 @@ static int before(void *context, const struct tap_event *event)
     return rc;
 }
 
+/* Let the answer to a renewal of the background tell a clock that was set. */
+static void step_clock(const struct tap_event *event)
+{
+    const sqlock_registry *registry = tap.actor->registry;
+    sqlock_result *result = event->result;
+
+    if (result == NULL || registry == NULL ||
+        registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text !=
+            event->text)
+        return;
+    for (size_t row = 0; row < result->rows; row++)
+        result->cells[row * result->columns + (result->columns > 1)].integer +=
+            tap.step_us;
+}
+
 static int after(void *context, const struct tap_event *event, int rc)
 {
     (void)context;
     pthread_mutex_lock(&tap.mutex);
+    step_clock(event);
     rc = obey(event, true, rc);
     pthread_mutex_unlock(&tap.mutex);
     return rc;
@@ -344,6 +361,10 @@ static int disturb(struct player *player, const char *verb)
         return let_pass();
     if (strcmp(verb, "lets_arrive") == 0)
         return let_arrive(&player->outcome, has(&player->step, "in_vain"));
+    if (strcmp(verb, "steps_clock") == 0) {
+        tap.step_us = 1000 * actor_ms(&player->step, "ms", 0);
+        return 0;
+    }
     if (strcmp(verb, "has_connections") == 0)
         return (int)tap_connections(ids, 64);
     if (strcmp(verb, "has_met") == 0)

@@ -383,6 +383,7 @@ void actor_perform(struct player *player)
         {"has_met", actor_disturb},
         {"has_sent", actor_disturb},
         {"has_connections", actor_disturb},
+        {"steps_clock", actor_disturb},
         {"counts_from_now", actor_disturb},
         {"opens", open_registry},
         {"closes", close_registry},

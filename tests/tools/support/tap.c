@@ -252,7 +252,7 @@ static int tap_execute(void *connection, const sqlock_statement *statement,
     rc = head->real->execute(head->state, statement, parameters, count,
                              deadline_ns, result, err);
     if (rc == 0)
-        event.affected = result->affected;
+        event.result = result;
     told = after(head, &event, rc, err);
     if (rc == 0 && told < 0)
         sqlock_result_clear(result);

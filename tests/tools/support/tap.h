@@ -31,7 +31,9 @@ struct tap_event {
     const char *text; /* of the statement, for TAP_EXECUTE; or NULL */
     const sqlock_value *parameters;
     size_t count;
-    int64_t affected; /* TAP_EXECUTE, in tap_after_fn: affected rows */
+    /* TAP_EXECUTE, in tap_after_fn, where rc is 0: the answer, which may be
+     * changed; otherwise NULL */
+    sqlock_result *result;
 };
 
 /* Function called before a call is forwarded, while no mutex of the tap is
