@@ -4,8 +4,7 @@
  * An acquisition waits for one of its locks at a time.  Meanwhile it has
  * neither the turns nor the rows of the others; or after some setbacks (kept.h)
  * only those of locks before it in the order of the keys.  So two acquisitions
- * never deadlock.  With one lock there are no others, and the steps are the
- * same.
+ * never deadlock.  With one lock the steps are the same.
  */
 #include "lock/acquisition.h"
 
@@ -39,7 +38,8 @@ static const unsigned followers[] = {
                     TO(LK_PAUSED) | TO(LK_OVER),
     [LK_ASKING] = TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_WAITING) |
                   TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
-    [LK_WAITING] = TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_WAITING] = TO(LK_ASKING) | TO(LK_WAITING) | TO(LK_POLLING) |
+                   TO(LK_PAUSED) | TO(LK_OVER),
     [LK_POLLING] =
         TO(LK_ENTERING) | TO(LK_ASKING) | TO(LK_PAUSED) | TO(LK_OVER),
     [LK_LOOKING] = TO(LK_OVER),
@@ -341,11 +341,21 @@ static int ask_anew(struct lk_acquisition *a)
     return go_to(a, LK_ASKING);
 }
 
+/* Wait for the row of `first` as a look at it has led to. */
+static int wait_for_row(struct lk_acquisition *a, enum lk_row_wait_next next,
+                        sqlock_error *err)
+{
+    if (next != LK_ROW_WAIT_POLL)
+        return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
+    (void)lk_bell_forget(a->first);
+    return poll_row(a, err);
+}
+
 /* Claim the row of `first`, or get a ticket in it. */
 static int ask(struct lk_acquisition *a, sqlock_error *err)
 {
+    const struct lk_row *row = &a->batch.items[0].row;
     struct lk_part *taken = NULL;
-    enum lk_row_wait_next next;
     int rc;
 
     if (lk_waiter_is_cancelled(&a->self))
@@ -376,17 +386,10 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
     lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns)
         return not_in_time(a, a->first, err);
-    if (lk_row_wait_pass_on(&a->wait, a->first, &a->batch.items[0].row))
+    if (lk_row_wait_pass_on(&a->wait, a->first, row))
         return go_to(a, LK_ASKING);
-    next = lk_row_wait_begin(&a->wait, a->first, &a->batch.items[0].row,
-                             &a->until_ns);
-    if (next == LK_ROW_WAIT_POLL) {
-        (void)lk_bell_forget(a->first);
-        return poll_row(a, err);
-    }
-    if (next == LK_ROW_WAIT_BESIDE)
-        (void)lk_poller_begin(a->first, LK_POLL_BESIDE_BELL, LK_NEVER, NULL);
-    return go_to(a, next == LK_ROW_WAIT_AGAIN ? LK_ASKING : LK_WAITING);
+    return wait_for_row(
+        a, lk_row_wait_begin(&a->wait, a->first, row, &a->until_ns), err);
 }
 
 static int await_ring(struct lk_acquisition *a, sqlock_error *err)
@@ -401,10 +404,12 @@ static int await_ring(struct lk_acquisition *a, sqlock_error *err)
     is_rung = lk_bell_forget(a->first);
     if (stop < 0)
         return failed(a, stop, err);
-    if (!is_rung)
-        return ask_anew(a);
-    a->hint = LK_HINT_RESERVED;
-    return go_to(a, LK_ASKING);
+    if (is_rung) {
+        a->hint = LK_HINT_RESERVED;
+        return go_to(a, LK_ASKING);
+    }
+    return wait_for_row(
+        a, lk_row_wait_look_on(&a->wait, a->first, &a->until_ns), err);
 }
 
 static int await_poll(struct lk_acquisition *a, sqlock_error *err)

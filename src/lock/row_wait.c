@@ -137,10 +137,10 @@ static void keep_place(struct lk_part *part)
     slot->late_until_ns = 0;
 }
 
-enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
-                                        struct lk_part *part,
-                                        const struct lk_row *row,
-                                        int64_t *until_ns)
+/* Begin to wait; otherwise as lk_row_wait_begin(), but without a claim. */
+static enum lk_row_wait_next begin(struct lk_row_wait *wait,
+                                   struct lk_part *part,
+                                   const struct lk_row *row, int64_t *until_ns)
 {
     const struct lk_store *store = part->slot->store;
     bool has_bell = lk_bell_is_there(&part->slot->registry->bell);
@@ -179,8 +179,7 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (lk_bell_of(store)->is_of_one &&
         ((row->is_shared && row->place == 0) || is_silent(wait, part, before)))
         return LK_ROW_WAIT_POLL;
-    *until_ns = lk_sooner(part->waiter->deadline_ns,
-                          lk_after_ms(now, LK_TICKET_RENEWED_MS));
+    *until_ns = lk_sooner(part->waiter->deadline_ns, wait->renew_ns);
     if (row->place > 0)
         *until_ns = lk_sooner(*until_ns, wait->look_ns);
     if (part->slot->peers.seen[0].opening > 0) /* a service deletes tickets */
@@ -196,8 +195,44 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
     if (is_late)
         return LK_ROW_WAIT_AGAIN;
     /* The one before, which is all that it hears, may have stopped. */
-    return lk_bell_of(store)->is_of_one && row->place > 0 ? LK_ROW_WAIT_BESIDE
-                                                          : LK_ROW_WAIT_PARK;
+    if (lk_bell_of(store)->is_of_one && row->place > 0)
+        (void)lk_poller_begin(part, LK_POLL_BESIDE_BELL, LK_NEVER, NULL);
+    return LK_ROW_WAIT_PARK;
+}
+
+enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
+                                        struct lk_part *part,
+                                        const struct lk_row *row,
+                                        int64_t *until_ns)
+{
+    wait->renew_ns = lk_after_ms(sqlock_monotonic_ns(), LK_TICKET_RENEWED_MS);
+    return begin(wait, part, row, until_ns);
+}
+
+enum lk_row_wait_next lk_row_wait_look_on(struct lk_row_wait *wait,
+                                          struct lk_part *part,
+                                          int64_t *until_ns)
+{
+    struct lk_slot *slot = part->slot;
+    bool is_nearer = part->ear.was_free && slot->place > LK_CHAIN_MAX &&
+                     slot->session != NULL &&
+                     sqlock_monotonic_ns() < wait->look_ns;
+    struct lk_lease lease = {.key = slot->key};
+    struct lk_batch batch;
+    struct lk_item item;
+
+    lk_bell_expect(part);
+    memcpy(lease.client_id, slot->ticket, sizeof slot->ticket);
+    lk_batch_of_one(
+        &batch, &item, &lease,
+        lk_sooner(lk_store_deadline(slot->store), part->waiter->deadline_ns));
+    batch.session = slot->session;
+    /* A waiter that was called gives its sign by a claim. */
+    if (is_nearer && lk_rows_read(slot->store, &batch, NULL) == 0 &&
+        item.row.is_taken && item.row.place > 0 && !item.row.is_called)
+        return begin(wait, part, &item.row, until_ns);
+    lk_seen_look(slot);
+    return LK_ROW_WAIT_AGAIN;
 }
 
 enum lk_poll_until lk_row_wait_polls(const struct lk_part *part)

@@ -11,16 +11,16 @@
 /* How an acquisition goes on whose claim was refused, with a ticket in the
  * row. */
 enum lk_row_wait_next {
-    LK_ROW_WAIT_PARK,   /* sleep until the waiter is woken, or a time */
-    LK_ROW_WAIT_BESIDE, /* the same, and let the poller look at times */
-    LK_ROW_WAIT_AGAIN,  /* claim at once: a ring may have been missed */
-    LK_ROW_WAIT_POLL    /* nobody will ring: poll */
+    LK_ROW_WAIT_PARK,  /* sleep until the waiter is woken, or a time */
+    LK_ROW_WAIT_AGAIN, /* claim at once: a ring may have been missed */
+    LK_ROW_WAIT_POLL   /* nobody will ring: poll */
 };
 
 struct lk_row_wait {
     /* when to look although nobody rings, first LK_TICKET_FRESH_MS after the
      * ticket was made, CLOCK_MONOTONIC; 0: there was no ticket yet */
     int64_t look_ns;
+    int64_t renew_ns;             /* when to renew the ticket by a claim */
     uint32_t pause_ms;            /* between the last look and that one */
     bool has_called;              /* the last look has called those before */
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
@@ -42,6 +42,14 @@ enum lk_row_wait_next lk_row_wait_begin(struct lk_row_wait *wait,
                                         struct lk_part *part,
                                         const struct lk_row *row,
                                         int64_t *until_ns);
+
+/* Look at the row of a part that was woken, but is not known to be next.  If
+ * the one that it heard has gone, since which fewer are before it, but still
+ * others, begin to hear a nearer one; which reads the row, where a claim would
+ * write it.  Return as lk_row_wait_begin(); LK_ROW_WAIT_AGAIN: claim. */
+enum lk_row_wait_next lk_row_wait_look_on(struct lk_row_wait *wait,
+                                          struct lk_part *part,
+                                          int64_t *until_ns);
 
 /* Return until when to poll: with a bell, until another process has the row,
  * which then rings; and when to look in any case. */

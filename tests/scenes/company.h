@@ -12,7 +12,7 @@
 
 #include "support/check.h"
 
-#define PROCESSES_MAX 12
+#define PROCESSES_MAX 20
 #define THREADS_MAX 20 /* numbered from 0, which opens and closes */
 #define LOSSES_MAX 128
 
