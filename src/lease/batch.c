@@ -402,8 +402,7 @@ static bool sets_ends(sqlock_statement_kind kind)
 /* Let leases be as long as those of the batch before such a statement is sent.
  * For renewals in a transaction that was done before it began. */
 static int lengthen(struct lk_store *store, const struct lk_batch *batch,
-                    sqlock_statement_kind kind, bool *has_timed_out,
-                    sqlock_error *err)
+                    sqlock_statement_kind kind, sqlock_error *err)
 {
     int64_t longest_ms = 0;
 
@@ -412,11 +411,11 @@ static int lengthen(struct lk_store *store, const struct lk_batch *batch,
             longest_ms = batch->items[i].lease.asked.ttl_ms;
     if (is_claim(kind))
         return lk_longest_raise(store, longest_ms, batch->deadline_ns,
-                                batch->is_reserved, has_timed_out, err);
+                                batch->is_reserved, err);
     return batch->transaction != NULL
                ? 0
                : lk_longest_keep(store, longest_ms, batch->deadline_ns,
-                                 batch->is_reserved, has_timed_out, err);
+                                 batch->is_reserved, err);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -431,10 +430,8 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                    ? lk_store_unshared(store, err)
                    : lk_error(err, SQLOCK_ENOTSUP,
                               "the driver has no statement for many leases");
-    rc = sets_ends(kind)
-             ? lengthen(store, batch, kind, &run->has_timed_out, err)
-             : 0;
-    batch->has_timed_out = rc == SQLOCK_EBUSY && run->has_timed_out;
+    batch->has_timed_out = false;
+    rc = sets_ends(kind) ? lengthen(store, batch, kind, err) : 0;
     if (rc == 0)
         rc = lk_arguments_of(&arguments, store, batch, kind, err);
     if (rc < 0)

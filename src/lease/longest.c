@@ -26,9 +26,10 @@ struct change {
     struct lk_store *store;
     int64_t ttl_ms;
     int64_t deadline_ns;
-    int standbys_part;  /* the part of the time that the standbys have */
-    bool is_reserved;   /* as in struct lk_run */
-    bool has_timed_out; /* out: as in struct lk_run, of the last statement */
+    int standbys_part; /* the part of the time that the standbys have */
+    bool is_reserved;  /* as in struct lk_run */
+    /* out: the last statement met a locked row, or got no answer in time */
+    bool is_held_up;
 };
 
 static int run_change(struct change *change, sqlock_statement_kind kind,
@@ -48,7 +49,7 @@ static int run_change(struct change *change, sqlock_statement_kind kind,
     lk_argument_integer(&arguments, SQLOCK_P_TTL, change->ttl_ms * 1000);
     lk_argument_text(&arguments, SQLOCK_P_NAME, position);
     rc = lk_store_run(change->store, kind, &run, result, err);
-    change->has_timed_out = run.has_timed_out;
+    change->is_held_up = rc == SQLOCK_EBUSY || rc == SQLOCK_EUNCERTAIN;
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,
                           "the database did not confirm in time that leases "
@@ -174,20 +175,24 @@ static int raise_if_shorter(struct change *change, sqlock_error *err)
                : raise_to(change, err);
 }
 
-/* Let leases have that TTL.  *has_timed_out as in struct lk_run. */
-static int let(struct change *change, bool *has_timed_out, sqlock_error *err)
+/* Let leases have that TTL. */
+static int let(struct change *change, sqlock_error *err)
 {
-    int rc = 0;
+    return is_allowed(&change->store->grace, change->ttl_ms)
+               ? 0
+               : raise_if_shorter(change, err);
+}
 
-    if (!is_allowed(&change->store->grace, change->ttl_ms))
-        rc = raise_if_shorter(change, err);
-    *has_timed_out = change->has_timed_out;
+/* Return that code, with the text that is there. */
+static int recode(int rc, sqlock_error *err)
+{
+    if (err != NULL)
+        err->code = rc;
     return rc;
 }
 
 int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
-                     int64_t deadline_ns, bool is_reserved, bool *has_timed_out,
-                     sqlock_error *err)
+                     int64_t deadline_ns, bool is_reserved, sqlock_error *err)
 {
     struct change change = {
         .store = store,
@@ -196,12 +201,14 @@ int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
         .standbys_part = 2,
         .is_reserved = is_reserved,
     };
+    int rc = let(&change, err);
 
-    return let(&change, has_timed_out, err);
+    /* EBUSY would say that another owner has the lock. */
+    return rc == SQLOCK_EBUSY ? recode(SQLOCK_ETIMEDOUT, err) : rc;
 }
 
 int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
-                    bool is_reserved, bool *has_timed_out, sqlock_error *err)
+                    bool is_reserved, sqlock_error *err)
 {
     int64_t now_ns = sqlock_monotonic_ns();
     struct change change = {
@@ -212,10 +219,13 @@ int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
         .is_reserved = is_reserved,
     };
     sqlock_error own = {0};
-    int rc = let(&change, has_timed_out, &own);
+    int rc = let(&change, &own);
 
-    return lk_error_pass(err, &own,
-                         was_allowed(&store->grace, ttl_ms) ? 0 : rc);
+    if (was_allowed(&store->grace, ttl_ms))
+        rc = 0;
+    else if (rc < 0 && change.is_held_up && is_reserved)
+        rc = recode(SQLOCK_EINVAL, &own);
+    return lk_error_pass(err, &own, rc);
 }
 
 uint32_t lk_longest_allowed(const struct lk_store *store, uint32_t ttl_ms)

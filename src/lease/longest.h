@@ -16,19 +16,18 @@ void lk_longest_note(struct lk_grace *grace, int64_t allowed_ms);
 
 /* Before a claim of a lease of this TTL: raise the longest one of the table, if
  * that is shorter, and go on once the connected standbys have it.  The TTL that
- * was read counts for a minute.  is_reserved and *has_timed_out as in struct
- * lk_run.
+ * was read counts for a minute.  is_reserved as in struct lk_run.
  * Return 0; EINVAL: a standby has not got it in time, or that cannot be seen;
- * or why it could not be raised. */
+ * ETIMEDOUT: the row is locked; or why it could not be raised. */
 int lk_longest_raise(struct lk_store *store, int64_t ttl_ms,
-                     int64_t deadline_ns, bool is_reserved, bool *has_timed_out,
-                     sqlock_error *err);
+                     int64_t deadline_ns, bool is_reserved, sqlock_error *err);
 
 /* Do so before a statement that gives a lease another end, in half of its time.
  * The TTL that was read last counts for as long as it cannot be read again: the
- * lease would be lost. */
+ * lease would be lost.  So that the renewer gives a lease less instead, it gets
+ * EINVAL also where the row is locked. */
 int lk_longest_keep(struct lk_store *store, int64_t ttl_ms, int64_t deadline_ns,
-                    bool is_reserved, bool *has_timed_out, sqlock_error *err);
+                    bool is_reserved, sqlock_error *err);
 
 /* Return the TTL for a lease of this one that may not be renewed for so long:
  * that which leases may have. */

@@ -161,7 +161,9 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
                           sqlock_error *err)
 {
     int64_t asked_boot_ns = lk_boottime_ns();
-    int rc = lk_rows_read(store, batch, err);
+    /* The times of the batch stay those of the renewal, with its now_us. */
+    struct lk_batch reading = *batch;
+    int rc = lk_rows_read(store, &reading, err);
 
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
@@ -186,7 +188,8 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     if (rc == 0)
         take_renewals(store, batch, &result);
-    else if (rc == SQLOCK_EBUSY && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
+    else if (rc == SQLOCK_EBUSY && run.sent_boot_ns != 0 &&
+             kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
              store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
         rc = renew_unlocked(store, batch, err);
     for (size_t i = 0; rc == SQLOCK_EUNCERTAIN && i < batch->count; i++)

@@ -298,9 +298,10 @@ static int begin_release(sqlock_request *request, sqlock_error *err)
     struct lk_member *member = &request->set.one;
 
     lk_release_add(member, &undo, err);
-    if (member->hold != NULL)
-        member->hold->lease.asked.at_ns = sqlock_monotonic_ns();
-    return member->rc;
+    if (member->hold == NULL) /* counted down, or not held */
+        return member->rc;
+    member->hold->lease.asked.at_ns = sqlock_monotonic_ns();
+    return 0; /* the end tells of a lease that was over */
 }
 
 int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,

@@ -311,6 +311,45 @@ static void test_F57_renewals_need_no_row_of_the_server(void **state)
     registry_end(registry);
 }
 
+/* Leases that are longer than leases may be now are renewed for what they may,
+ * also where the row that says so is locked; and a claim that cannot raise it
+ * does not say that another owner has the lock. */
+static void test_F57_a_locked_row_of_the_server_shortens_leases(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = renewer_registry(f);
+    struct lk_grace *grace = &registry->store.grace;
+    sqlock_acquire_options longer = told_options(600000, NULL);
+    sqlock_lock *locks[2];
+    sqlock_lock *third = nth_lock(f, registry, 2);
+    struct told told = {0};
+    struct sql sql;
+
+    for (size_t i = 0; i < 2; i++) {
+        locks[i] = nth_lock(f, registry, i);
+        take_renewed(locks[i], 40000, &told);
+    }
+    (void)sql_run(&f->sql,
+                  "UPDATE %s_SERVER SET LONGEST_MS = 15000, ALLOWED_MS = 15000",
+                  f->table);
+    fixture_lock_row(f, &sql, NULL);
+    (void)sql_run(&sql, "SELECT 1 FROM %s_SERVER FOR UPDATE", f->table);
+    atomic_store(&grace->allowed_at_ns, 1);
+    for (size_t i = 0; i < 2; i++)
+        assert_becomes_true(sqlock_remaining_ms(locks[i]) <= 15000,
+                            PATIENCE_MS);
+    for (size_t i = 0; i < 2; i++)
+        await_renewals(locks[i], 2);
+    assert_int_equal(atomic_load(&told.times), 0);
+    assert_fails(SQLOCK_ETIMEDOUT, sqlock_acquire(third, 0, &longer, &f->err));
+    fixture_unlock_row(&sql);
+    assert_ok(sqlock_acquire(third, 0, &longer, &f->err));
+    lock_end(third);
+    for (size_t i = 0; i < 2; i++)
+        lock_end(locks[i]);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_a_renewal_waits_for_a_connection_by_the_ttl),
     TEST(test_a_statement_waits_for_a_row_for_a_second_at_most),
@@ -319,5 +358,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0),
     TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0),
     TEST_ON(test_F57_renewals_need_no_row_of_the_server, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_F57_a_locked_row_of_the_server_shortens_leases, ON_SERVERS,
+            IN_SQLOCK),
 };
 const struct topic topic_limits = TOPIC(tests);
