@@ -229,8 +229,12 @@ struct refusal {
 };
 
 /* Return why nothing is sent on a connection that came after the deadline. */
-static int too_late(const struct refusal *refusal, sqlock_error *err)
+static int too_late(const struct refusal *refusal,
+                    const struct lk_connection *connection, sqlock_error *err)
 {
+    if (refusal->rc == 0 && connection->late_ns == 0)
+        return lk_error(err, SQLOCK_ECANCELED,
+                        "the statement timed out before it was sent");
     if (refusal->rc == 0)
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "connecting to the database took the whole time of the "
@@ -282,8 +286,9 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     if (rc < 0)
         return rc;
     if (!is_in_time(run, connection, latest_ns)) {
+        rc = too_late(refusal, connection, err);
         lk_pool_give(connection->pool, connection);
-        return too_late(refusal, err);
+        return rc;
     }
     rc = send_on(db, connection, run, values, result, err);
     refusal->is_wary = rc < 0 && !atomic_load(&connection->has_written);

@@ -101,7 +101,9 @@ static int run_together(struct lk_crew *crew, const struct lk_pool *pool,
          at = first_of(&at->member)) {
         at->rc = execute(pool, connection, at, deadline_ns);
         if (ends_transaction(at->rc))
-            rc = lk_error(err, at->rc, "%s", sqlock_strerror(at->rc));
+            rc = at->err != NULL
+                     ? lk_error_pass(err, at->err, at->rc)
+                     : lk_error(err, at->rc, "%s", sqlock_strerror(at->rc));
     }
     if (rc == 0)
         rc = driver->commit(connection->state, deadline_ns, err);

@@ -22,12 +22,15 @@ int lk_hosts_try(size_t hosts, int64_t deadline_ns, lk_host_fn try_host,
         int64_t now = sqlock_monotonic_ns();
         int64_t share = (deadline_ns - now) / (int64_t)(hosts - i);
         sqlock_error failure = {0};
-        int rc = try_host(context, i, now + share, &failure);
-        bool is_last = rc == SQLOCK_ECANCELED || rc == SQLOCK_ENOMEM ||
-                       lk_hosts_is_refused(rc, &failure);
+        bool is_last;
+        int rc;
 
+        if (i > 0 && share <= 0)
+            break;
+        rc = try_host(context, i, now + share, &failure);
         if (rc == 0)
             return 0;
+        is_last = rc == SQLOCK_ENOMEM || lk_hosts_is_refused(rc, &failure);
         if (i == 0 || is_last || rc == SQLOCK_EUNREACHABLE ||
             rc == SQLOCK_ERESOURCE || rc == SQLOCK_EREADONLY)
             *err = failure;

@@ -20,7 +20,8 @@ typedef int (*lk_host_fn)(void *context, size_t index, int64_t deadline_ns,
                           sqlock_error *err);
 
 /* Try the hosts one by one, each with its share of the time, until one can be
- * connected to.  If none can, one that may do so later decides the result.
+ * connected to.  If none can, one that may do so later decides the result; one
+ * that had no time (ECANCELED) only where it is the first.
  * `err` is not NULL. */
 int lk_hosts_try(size_t hosts, int64_t deadline_ns, lk_host_fn try_host,
                  void *context, sqlock_error *err);

@@ -255,6 +255,16 @@ static bool is_left(struct lk_store *store, const char *epoch)
     return strcmp(epoch, last) != 0;
 }
 
+/* Refuse a session whose server was left. */
+static int check_left(struct lk_store *store, const char *epoch,
+                      sqlock_error *err)
+{
+    return is_left(store, epoch)
+               ? lk_error(err, SQLOCK_EUNREACHABLE,
+                          "another server answers since the session was opened")
+               : 0;
+}
+
 static int look(struct lk_store *store, struct lk_connection *connection,
                 int64_t deadline_ns, sqlock_error *err)
 {
@@ -269,12 +279,12 @@ static int look(struct lk_store *store, struct lk_connection *connection,
                         "another one is opened before a lock is granted");
     if (found.epoch[0] == '\0')
         return 0;
-    if (is_left(store, found.epoch))
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "another server answers since the session was opened");
-    if (is_refused(store, found.epoch))
-        return 0;
+    rc = check_left(store, found.epoch, err);
+    if (rc < 0 || is_refused(store, found.epoch))
+        return rc;
     rc = find_row(store, connection, deadline_ns, &row, err);
+    if (rc == 0) /* what it says counts for the server that answers now */
+        rc = check_left(store, found.epoch, err);
     if (rc == 0)
         note_row(store, found.epoch, &row);
     sqlock_result_clear(&row);

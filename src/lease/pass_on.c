@@ -134,11 +134,12 @@ static bool plan(struct passing *passing)
 /* Send the plan.  Return 1; or 0 if the row has changed, or one of the dropped
  * has its bell; or a result of lk_store_run(). */
 static int carry_out(struct lk_store *store, const char *key,
-                     const struct lk_row *row, const struct passing *passing)
+                     int64_t deadline_ns, const struct lk_row *row,
+                     const struct passing *passing)
 {
     bool has_next = passing->next[0] != '\0';
     struct lk_arguments arguments;
-    struct lk_run run = {0};
+    struct lk_run run = {.deadline_ns = deadline_ns};
 
     lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT,
@@ -163,7 +164,7 @@ static bool is_being_called(const char *queue, int64_t now_us)
     return now_us <= called_us && called_us <= now_us + CALLED_US;
 }
 
-static int pass_on(struct lk_store *store, const char *key,
+static int pass_on(struct lk_store *store, const char *key, int64_t deadline_ns,
                    const struct lk_row *row, const char *queue, bool may_drop,
                    bool *has_dropped)
 {
@@ -181,13 +182,13 @@ static int pass_on(struct lk_store *store, const char *key,
         passing.dropped_count == 0)
         rc = 0; /* nobody waits */
     else if (passing.dropped != NULL)
-        rc = carry_out(store, key, row, &passing);
+        rc = carry_out(store, key, deadline_ns, row, &passing);
     *has_dropped = passing.dropped_count > 0;
     free_passing(&passing);
     return rc;
 }
 
-int lk_row_pass_on(struct lk_store *store, const char *key)
+int lk_row_pass_on(struct lk_store *store, const char *key, int64_t deadline_ns)
 {
     const sqlock_bell *bell = lk_bell_of(store);
     bool has_dropped = false;
@@ -197,11 +198,12 @@ int lk_row_pass_on(struct lk_store *store, const char *key)
 
     if (lk_grace_left_ns(store) > 0) /* the next one could not take it */
         return 0;
-    rc = lk_row_queue(store, key, &row, &queue, NULL);
+    rc = lk_row_queue(store, key, deadline_ns, &row, &queue, NULL);
     if (rc == 0 && queue != NULL && (!row.is_taken || row.is_shared)) {
-        rc = pass_on(store, key, &row, queue, true, &has_dropped);
+        rc = pass_on(store, key, deadline_ns, &row, queue, true, &has_dropped);
         if (rc == 0 && has_dropped && bell != NULL && bell->is_of_one)
-            rc = pass_on(store, key, &row, queue, false, &has_dropped);
+            rc = pass_on(store, key, deadline_ns, &row, queue, false,
+                         &has_dropped);
     }
     free(queue);
     return rc;

@@ -16,10 +16,11 @@
 #define LK_CALLED_MAX 32
 
 /* Pass the row of that key on, if it is over and others wait; of a row that is
- * shared, call those who wait, unless the last call is not over.  Return 1; or
- * 0 if the row is taken, or nobody waits, or another process was faster; or a
- * result of lk_store_run(). */
-int lk_row_pass_on(struct lk_store *store, const char *key);
+ * shared, call those who wait, unless the last call is not over.  All that it
+ * sends has that deadline.  Return 1; or 0 if the row is taken, or nobody
+ * waits, or another process was faster; or a result of lk_store_run(). */
+int lk_row_pass_on(struct lk_store *store, const char *key,
+                   int64_t deadline_ns);
 
 /* After a release: ask the first who wait for the locks to look in a second
  * whether the rows were taken, if they may have waited for a second.  Those who

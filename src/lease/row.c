@@ -223,8 +223,8 @@ int lk_row_holder(struct lk_store *store, const char *key,
     return rc;
 }
 
-int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
-                 char **queue, sqlock_error *err)
+int lk_row_queue(struct lk_store *store, const char *key, int64_t deadline_ns,
+                 struct lk_row *row, char **queue, sqlock_error *err)
 {
     const struct lk_lease lease = {.key = key};
     sqlock_result result = {0};
@@ -235,7 +235,7 @@ int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
     *queue = NULL;
     if (row != NULL)
         *row = (struct lk_row){.exists = false};
-    lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(store));
+    lk_batch_of_one(&batch, &item, &lease, deadline_ns);
     rc = read_info(store, &batch, &result, err);
     if (rc == 0 && result.rows == 1 && row != NULL)
         from_cells(row, result.cells, &lease);

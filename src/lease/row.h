@@ -31,8 +31,8 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
 
 /* Read a key's row (NULL: it is not wanted), and its QUEUE, to be freed; NULL:
  * nobody waits.  Results as lk_row_read(). */
-int lk_row_queue(struct lk_store *store, const char *key, struct lk_row *row,
-                 char **queue, sqlock_error *err);
+int lk_row_queue(struct lk_store *store, const char *key, int64_t deadline_ns,
+                 struct lk_row *row, char **queue, sqlock_error *err);
 
 /* Return the token of a row that was claimed for that TTL.  The four-column
  * layout stores none: its token is the time when the lease began. */

@@ -125,7 +125,7 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
     if (!may_wait(a)) {
-        lk_row_wait_look(part);
+        lk_row_wait_look(part, a->batch.deadline_ns);
         return not_in_time(a, part, err);
     }
     lk_patience_end(&a->patience, part);

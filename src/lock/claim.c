@@ -84,6 +84,8 @@ static void have_session(const struct lk_acquisition *a, struct lk_slot *slot)
     const sqlock_bell *bell = lk_bell_of(a->store);
     const struct lk_wish wish = {.latest_ns = lk_store_deadline(a->store)};
 
+    if (slot->session != NULL && !lk_pool_is_usable(slot->session))
+        lk_ticket_drop_session(slot);
     if (bell == NULL || !bell->is_of_one || slot->session != NULL ||
         !lk_bell_is_there(&slot->registry->bell))
         return;

@@ -385,7 +385,8 @@ static void keep_queue(struct lk_slot *slot)
     char *queue = NULL;
     char *others;
 
-    if (lk_row_queue(slot->store, slot->key, NULL, &queue, NULL) < 0 ||
+    if (lk_row_queue(slot->store, slot->key, lk_store_deadline(slot->store),
+                     NULL, &queue, NULL) < 0 ||
         queue == NULL)
         return;
     others = lk_ticket_behind(queue, slot->ticket);
@@ -406,7 +407,8 @@ bool lk_peers_go_first(struct lk_part *part)
     if (!is_wanted(part) || part->lease.believed.fate != LK_CLAIM_ANSWERED ||
         part->waiter->deadline_ns <
             lk_after_ms(sqlock_monotonic_ns(), SPARE_MS) ||
-        lk_row_queue(slot->store, slot->key, NULL, &queue, NULL) < 0) {
+        lk_row_queue(slot->store, slot->key, lk_store_deadline(slot->store),
+                     NULL, &queue, NULL) < 0) {
         lk_peers_end_wait(slot);
         return false;
     }

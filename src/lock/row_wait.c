@@ -92,10 +92,12 @@ bool lk_row_wait_pass_on(struct lk_row_wait *wait, const struct lk_part *part,
     if (!row->exists || row->place <= 0 ||
         !(is_over || (is_due && row->is_shared && part->weight > 0)))
         return false;
-    return lk_row_pass_on(part->slot->store, part->slot->key) > 0 && is_over;
+    return lk_row_pass_on(part->slot->store, part->slot->key,
+                          lk_store_deadline(part->slot->store)) > 0 &&
+           is_over;
 }
 
-void lk_row_wait_look(struct lk_part *part)
+void lk_row_wait_look(struct lk_part *part, int64_t deadline_ns)
 {
     struct lk_slot *slot = part->slot;
     int64_t now = sqlock_monotonic_ns();
@@ -103,7 +105,7 @@ void lk_row_wait_look(struct lk_part *part)
     if (!lk_store_has_tickets(slot->store) || now < slot->look_ns)
         return;
     slot->look_ns = lk_after_ms(now, LOOK_MS);
-    (void)lk_row_pass_on(slot->store, slot->key);
+    (void)lk_row_pass_on(slot->store, slot->key, deadline_ns);
 }
 
 /* Leave the row that a release has reserved for the part's ticket, which grace

@@ -59,7 +59,9 @@ static void check(struct fixture *f, const char *kinds, int called_s,
                              "UPDATE %s SET QUEUE = '%s' WHERE LOCK_KEY = '%s'",
                              f->table, queue, sqlock_key(lock)),
                      1);
-    assert_int_equal(lk_row_pass_on(&f->a->store, sqlock_key(lock)), 1);
+    assert_int_equal(lk_row_pass_on(&f->a->store, sqlock_key(lock),
+                                    lk_store_deadline(&f->a->store)),
+                     1);
     (void)snprintf(wanted, sizeof wanted,
                    "00000000-0000-4000-8000-00000000000%d", reserved);
     assert_true(sql_text(&f->sql, text, sizeof text,

@@ -43,6 +43,11 @@ static void test_a_failure_that_may_end_is_the_result(void **state)
         {{SQLOCK_EINVAL, SQLOCK_EINVAL, SQLOCK_ERESOURCE}, SQLOCK_ERESOURCE, 3},
         {{SQLOCK_EINVAL, SQLOCK_EINVAL, SQLOCK_EINVAL}, SQLOCK_EINVAL, 3},
         {{SQLOCK_EUNREACHABLE, SQLOCK_ENOMEM, 0}, SQLOCK_ENOMEM, 2},
+        {{SQLOCK_ECANCELED, 0}, 0, 2},
+        {{SQLOCK_EINVAL, SQLOCK_ECANCELED, SQLOCK_ECANCELED}, SQLOCK_EINVAL, 3},
+        {{SQLOCK_ECANCELED, SQLOCK_EUNREACHABLE, SQLOCK_ECANCELED},
+         SQLOCK_EUNREACHABLE,
+         3},
     };
 
     (void)state;
@@ -102,7 +107,21 @@ static void test_a_library_that_gives_up_refuses_nothing(void **state)
     check_row(NULL);
 }
 
+/* No host is tried without time: the one that has used it up says why. */
+static void test_hosts_without_time_are_not_tried(void **state)
+{
+    struct answers answers = {.codes = {SQLOCK_EREADONLY, 0}};
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_int_equal(
+        lk_hosts_try(HOSTS, sqlock_monotonic_ns(), answer, &answers, &err),
+        SQLOCK_EREADONLY);
+    assert_int_equal(answers.tried, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_hosts_without_time_are_not_tried),
     cmocka_unit_test(test_a_failure_that_may_end_is_the_result),
     cmocka_unit_test(test_each_host_has_its_share_of_the_time),
     cmocka_unit_test(test_a_library_that_gives_up_refuses_nothing),

@@ -258,7 +258,7 @@ static int present(sqlock_result *result, sqlock_error *err)
 
     return sqlock_result_start(result, 1) < 0 ||
                    sqlock_result_push(result, &valid) < 0
-               ? lk_error_nomem(err)
+               ? lk_mysql_unread(SQLOCK_ENOMEM, err)
                : 0;
 }
 

@@ -203,6 +203,15 @@ static const char *const identities[][3] = {
     {"SELECT IF(@@wsrep_on, '', @@server_id)" STATE, NULL},
 };
 
+/* Return whether it is the answer of a server that does not know the text. */
+static bool is_unknown(unsigned int number)
+{
+    int code = lk_mysql_classify(number, LK_MYSQL_RUNNING);
+
+    return code == SQLOCK_EDATABASE || code == SQLOCK_ESCHEMA ||
+           code == SQLOCK_EACCESS;
+}
+
 static int identify(struct lk_mysql_connection *connection, bool is_of_several,
                     sqlock_error *err)
 {
@@ -217,7 +226,7 @@ static int identify(struct lk_mysql_connection *connection, bool is_of_several,
     for (; rows == NULL && *text != NULL; text++) {
         if (run(connection, *text) == 0)
             rows = mysql_store_result(mysql);
-        if (rows == NULL && lk_mysql_breaks(mysql_errno(mysql)))
+        if (rows == NULL && !is_unknown(mysql_errno(mysql)))
             return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
     }
     if (rows == NULL) /* the server knows none of them */

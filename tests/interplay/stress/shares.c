@@ -159,7 +159,7 @@ static bool take(struct lk_store *store, struct shares *history,
         if (rc == 0 && item.rc == 0)
             return true;
         if (below(4) == 0) /* the one before may have died */
-            (void)lk_row_pass_on(store, lease->key);
+            (void)lk_row_pass_on(store, lease->key, lk_store_deadline(store));
         check_sleep(1 + below(4));
     }
     return false;
