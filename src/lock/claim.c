@@ -155,12 +155,12 @@ static bool is_late(const struct lk_part *part)
 }
 
 /* Return whether the result is that of a statement about several that timed
- * out, or was not sent after one that did: it is no single lock's. */
+ * out or was refused as a whole, or was not sent after one that was: it is no
+ * single lock's. */
 static bool is_of_all(const struct lk_acquisition *a,
                       const struct lk_item *item, int rc)
 {
-    return rc < 0 || (a->batch.count > 1 && item->is_left_out &&
-                      item->rc == SQLOCK_ETIMEDOUT);
+    return rc < 0 || (a->batch.count > 1 && item->is_left_out);
 }
 
 /* Copy each item's result to its part. */
@@ -180,7 +180,7 @@ static void copy_back(const struct lk_acquisition *a, int rc)
         }
         part->rc =
             is_of_all(a, &a->batch.items[i], rc) ? 0 : a->batch.items[i].rc;
-        if (part->rc == 0)
+        if (part->rc == 0 && !a->batch.items[i].is_left_out)
             lk_seen_forget(part->slot);
         if (part->rc == SQLOCK_EBUSY)
             part->permits = a->batch.items[i].row.permits;
