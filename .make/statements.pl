@@ -22,7 +22,7 @@ my %about = (
         kind => 'SQLOCK_SQL_', parameter => 'SQLOCK_P_',
         tags => [['sqlock', 'spring7', 'spring6'], ['queue', 'poll']],
         given => [],
-        tables => ['INT_LOCK', 'INT_LOCK_SERVER', 'INT_DONE'],
+        tables => ['INT_LOCK', 'INT_LOCK_SERVER', 'INT_LOCK_MARK', 'INT_DONE'],
     },
     'stock-statements' => {
         kind => 'SQLOCK_STOCK_SQL_', parameter => 'SQLOCK_SP_',

@@ -19,6 +19,7 @@ BEGIN
     FOR given IN SELECT * FROM (VALUES
         ('LOCK', 'SELECT, INSERT, UPDATE'),
         ('LOCK_SERVER', 'SELECT, UPDATE'),
+        ('LOCK_MARK', 'SELECT, INSERT, UPDATE'),
         ('DONE', 'SELECT, INSERT'),
         ('STOCK', 'SELECT, INSERT, UPDATE'),
         ('STOCK_ENTRY', 'SELECT, INSERT, UPDATE'),

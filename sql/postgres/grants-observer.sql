@@ -18,6 +18,7 @@ BEGIN
     FOR given IN SELECT * FROM (VALUES
         ('LOCK', 'SELECT'),
         ('LOCK_SERVER', 'SELECT'),
+        ('LOCK_MARK', 'SELECT'),
         ('LOCK_NOW', 'SELECT'),
         ('DONE', 'SELECT'),
         ('STOCK', 'SELECT'),

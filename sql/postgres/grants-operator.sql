@@ -20,6 +20,7 @@ BEGIN
     FOR given IN SELECT * FROM (VALUES
         ('LOCK', 'SELECT, INSERT, UPDATE, DELETE'),
         ('LOCK_SERVER', 'SELECT, UPDATE'),
+        ('LOCK_MARK', 'SELECT, INSERT, UPDATE'),
         ('LOCK_NOW', 'SELECT'),
         ('DONE', 'SELECT, DELETE'),
         ('STOCK', 'SELECT'),

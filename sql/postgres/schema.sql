@@ -14,7 +14,9 @@
 -- changes, SINCE is when that one was first seen, and before GRANTS_FROM nothing is
 -- granted.  No lease is longer than LONGEST_MS, nor a new one than ALLOWED_MS: the
 -- standbys had LONGEST_MS by then.  Both are lowered to LEAST_MS, one after the other
--- (CHANGED), when no lease is longer.
+-- (CHANGED), when no lease is longer.  INT_LOCK_MARK has a mark of sessions whose
+-- claims do not wait for the disk, durability=fast: a crash empties the table, and so
+-- a server that lacks the mark of INT_LOCK_SERVER has forgotten leases.
 CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
     ID          INTEGER      DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
     EPOCH       VARCHAR(64),
@@ -27,6 +29,11 @@ CREATE TABLE IF NOT EXISTS INT_LOCK_SERVER (
     NOTE        VARCHAR(255)
 );
 INSERT INTO INT_LOCK_SERVER (ID) VALUES (1) ON CONFLICT DO NOTHING;
+CREATE UNLOGGED TABLE IF NOT EXISTS INT_LOCK_MARK (
+    ID    INTEGER     DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
+    EPOCH VARCHAR(64) NOT NULL,
+    MARK  BIGINT      NOT NULL
+);
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY      CHAR(36)     NOT NULL,
     REGION        VARCHAR(100) NOT NULL,

@@ -1138,22 +1138,40 @@ CASE WHEN pg_is_in_recovery() OR
 ((SELECT system_identifier FROM pg_control_system()) || '/' ||
   substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))
 
+-- ---- define here (sqlock)
+-- Where a mark was made: a dump and a copy of the data take it along.
+({epoch} || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+  || '/' || 'INT_LOCK_MARK'::regclass::oid)
+
+-- ---- mark (sqlock) [not prepared]
+-- Notes, in a table that a crash empties, that leases may be forgotten in one.
+INSERT INTO INT_LOCK_MARK AS M (ID, EPOCH, MARK) VALUES (1, {here}, {now_us})
+  ON CONFLICT (ID) DO UPDATE SET EPOCH = EXCLUDED.EPOCH, MARK = EXCLUDED.MARK
+  WHERE M.EPOCH <> EXCLUDED.EPOCH;
+
 -- ---- grace (sqlock) [not prepared]
--- Reads whether the server may grant leases.
-SELECT {epoch}, EPOCH, (extract(epoch FROM GRANTS_FROM - {now}) *
-    1000000)::bigint, LONGEST_MS, least(LONGEST_MS, ALLOWED_MS),
-    (extract(epoch FROM SINCE) * 1000000)::bigint
+-- Reads whether the server may grant leases.  The epoch ends with the mark, if one
+-- was made since the last crash.
+SELECT {epoch} || coalesce(' ' ||
+      (SELECT M.MARK FROM INT_LOCK_MARK AS M WHERE M.EPOCH = {here}), ''), EPOCH,
+    (extract(epoch FROM GRANTS_FROM - {now}) * 1000000)::bigint, LONGEST_MS,
+    least(LONGEST_MS, ALLOWED_MS), (extract(epoch FROM SINCE) * 1000000)::bigint
   FROM INT_LOCK_SERVER;
 
 -- ---- begin grace (sqlock) [not prepared]
 -- Notes that the data have another history.  The row that nobody has written yet is
--- as old as the table, which is empty then.  SINCE rises with each, whatever the
--- clocks say.
+-- as old as the table, which is empty then.  Before the first mark nothing can have
+-- been forgotten.  A row that says something else by now stays: it may have a mark
+-- that was not there when it was read.  SINCE rises with each but a first mark,
+-- whatever the clocks say.
 UPDATE INT_LOCK_SERVER AS S
-  SET GRANTS_FROM = CASE WHEN S.EPOCH IS NULL THEN GRANTS_FROM
-      ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
-    SINCE = greatest({now}, SINCE + interval '1 microsecond'), EPOCH = :name, NOTE = NULL
-  WHERE S.EPOCH IS DISTINCT FROM :name::varchar;
+  SET GRANTS_FROM = CASE
+      WHEN coalesce(S.EPOCH = split_part(:name::varchar, ' ', 1), true)
+      THEN GRANTS_FROM ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
+    SINCE = CASE WHEN S.EPOCH = split_part(:name::varchar, ' ', 1) THEN SINCE
+      ELSE greatest({now}, SINCE + interval '1 microsecond') END,
+    EPOCH = :name, NOTE = NULL
+  WHERE S.EPOCH IS NOT DISTINCT FROM :old_epoch::varchar;
 
 -- ---- lengthen grace (sqlock) [not prepared]
 -- Lets a grace last for a lease of that length from now on.

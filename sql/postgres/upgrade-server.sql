@@ -1,6 +1,6 @@
--- Adds the table INT_LOCK_SERVER to sqlock's tables of an earlier version, or the
--- columns that it lacked there, with
--- PostgreSQL 12 and later.
+-- Adds the tables INT_LOCK_SERVER and INT_LOCK_MARK to sqlock's tables of an earlier
+-- version, or the columns that the first one lacked there, with PostgreSQL 12 and
+-- later.
 --
 --     psql -v ON_ERROR_STOP=1 -f upgrade-server.sql DATABASE
 --
@@ -34,6 +34,11 @@ BEGIN
             EXPIRED_AFTER - CREATED_DATE) * 1000)), 0)) FROM INT_LOCK
             WHERE CLIENT_ID IS NOT NULL
         ON CONFLICT DO NOTHING;
+    CREATE UNLOGGED TABLE IF NOT EXISTS INT_LOCK_MARK (
+        ID    INTEGER     DEFAULT 1 PRIMARY KEY CHECK (ID = 1),
+        EPOCH VARCHAR(64) NOT NULL,
+        MARK  BIGINT      NOT NULL
+    );
     IF NOT EXISTS (SELECT 1 FROM pg_attribute
             WHERE attrelid = to_regclass('INT_LOCK_SERVER') AND
                 attname = 'allowed_ms') THEN

@@ -273,6 +273,11 @@ static void look_at_grace(struct subject *subject)
 
     if (!can_be_kept)
         return;
+    if (lk_url_is_fast(&subject->db.url))
+        lk_check(&subject->checks, "durability", SQLOCK_FINE, NULL,
+                 "locks do not wait for the disk, nor for standbys "
+                 "(durability=fast): after a crash nothing is granted until "
+                 "what it may have forgotten is over");
     if (subject->table.beside == 0)
         lk_check(&subject->checks, "failover", SQLOCK_WARNING,
                  "run upgrade-server.sql, which makes the table, and the "

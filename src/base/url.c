@@ -315,6 +315,13 @@ const char *lk_url_parameter(const struct lk_url *url, const char *name)
     return NULL;
 }
 
+bool lk_url_is_fast(const struct lk_url *url)
+{
+    const char *durability = lk_url_parameter(url, "durability");
+
+    return durability != NULL && strcmp(durability, "fast") == 0;
+}
+
 const char *lk_url_take(struct lk_url *url, const char *name)
 {
     const char *value = lk_url_parameter(url, name);

@@ -49,6 +49,9 @@ const char *lk_url_parameter(const struct lk_url *url, const char *name);
 /* Return the value as lk_url_parameter(), and remove the parameter. */
 const char *lk_url_take(struct lk_url *url, const char *name);
 
+/* Return whether the URL has durability=fast. */
+bool lk_url_is_fast(const struct lk_url *url);
+
 /* Check that all parameters have a value, and are in `known`: "a|b|c".  Return
  * 0, or SQLOCK_EINVAL; its text has the number of a parameter that is unknown,
  * whose name may belong to a password. */

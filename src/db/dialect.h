@@ -38,9 +38,11 @@ typedef struct sqlock_statement {
                     same text; less than SQLOCK_STATEMENT_IDS.  0: run once;
                     without parameters it need not be prepared */
     sqlock_insert_id insert_id; /* meaning of its insert id */
-    bool is_nowait; /* it does not wait for a row lock.  EBUSY must leave the
+    bool is_nowait;   /* it does not wait for a row lock.  EBUSY must leave the
                        transaction as it was; if the database rolls that back,
                        return ERETRY */
+    bool may_be_lost; /* it is about leases, or only reads: with durability=fast
+                         a crash may take back what it has committed */
 } sqlock_statement;
 /* The greatest id of a statement, plus 1. */
 #define SQLOCK_STATEMENT_IDS 192
@@ -105,6 +107,7 @@ typedef enum sqlock_parameter {
     SQLOCK_P_AFTER_REGION = SQLOCK_P_OLD_CLIENT, /* text: goes with :after */
     SQLOCK_P_ORDER = SQLOCK_P_OLD_CLIENT,        /* "name" and so on */
     SQLOCK_P_TICKET = SQLOCK_P_OLD_CLIENT,       /* text: CLIENT_ID of one */
+    SQLOCK_P_OLD_EPOCH = SQLOCK_P_OLD_CLIENT,    /* text, or null */
     SQLOCK_P_QUEUE = SQLOCK_P_OLD_CLIENT,        /* text: QUEUE of a new row */
     SQLOCK_P_TAG_PREFIX = SQLOCK_P_NAME,         /* text: of a session's name */
     SQLOCK_P_TAG = SQLOCK_P_HOLDER,              /* text: a session's name */
@@ -395,7 +398,11 @@ typedef enum sqlock_statement_kind {
      * row's, or null; for how many us it grants nothing; the longest TTL in ms;
      * that of a new lease. */
     SQLOCK_SQL_GRACE,
-    /* Note the epoch :name there, and that nothing is granted for that TTL. */
+    /* Let the server's own epoch end with a mark, if it has none, which a crash
+     * takes away.  Missing: an epoch tells crashes as it is. */
+    SQLOCK_SQL_MARK,
+    /* Note the epoch :name in place of :old_epoch, and that nothing is granted
+     * for that TTL, if more is new than a mark. */
     SQLOCK_SQL_BEGIN_GRACE,
     /* Raise that TTL to :ttl; that of new leases; to what both are lowered. */
     SQLOCK_SQL_LENGTHEN_GRACE,

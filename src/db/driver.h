@@ -326,6 +326,10 @@ typedef struct sqlock_driver {
     bool has_one_writer;
     const sqlock_dialect *dialect; /* the database's SQL */
 
+    /* With durability=fast in the URL, a commit of a statement that may be lost
+     * does not wait for the disk, nor for a standby; all others do. */
+    bool can_be_fast;
+
     /** Client library, a constant, without loading it: "libpq.so.5". */
     const char *(*client)(void);
 

@@ -109,6 +109,24 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     return 0;
 }
 
+static int check_durability(const sqlock_driver *driver,
+                            const struct lk_url *url, sqlock_error *err)
+{
+    const char *durability = lk_url_parameter(url, "durability");
+
+    if (durability == NULL)
+        return 0;
+    if (!driver->can_be_fast)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "durability in the URL is of PostgreSQL; elsewhere the "
+                        "settings of the server or file say whether a commit "
+                        "waits for the disk");
+    return strcmp(durability, "full") == 0 || lk_url_is_fast(url)
+               ? 0
+               : lk_error(err, SQLOCK_EINVAL,
+                          "durability in the URL must be full or fast");
+}
+
 /* List the drivers: " mysql postgresql".  The caller holds the guard. */
 static void list_names(char names[NAMES_SIZE])
 {
@@ -131,7 +149,7 @@ int lk_driver_of(const sqlock_driver **out, struct lk_url *url,
 {
     const char *waiting = lk_url_take(url, "waiting");
     char names[NAMES_SIZE];
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&guard);
     *out = driver_for(url->scheme);
@@ -141,7 +159,8 @@ int lk_driver_of(const sqlock_driver **out, struct lk_url *url,
         return lk_error(err, SQLOCK_ENOTSUP,
                         "no driver for %.40s: URLs; there are drivers for%s",
                         url->scheme, names);
-    if (waiting != NULL)
+    rc = check_durability(*out, url, err);
+    if (rc == 0 && waiting != NULL)
         rc = choose_form(out, waiting, err);
     if (rc < 0)
         *out = NULL;

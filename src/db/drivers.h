@@ -13,6 +13,7 @@ extern const sqlock_driver *const lk_drivers[];
  * variant without a bell.  The parameter `waiting` is taken out of the
  * URL.  *out stays valid as long as the process, and is NULL after a failure.
  * Return 0, SQLOCK_EINVAL if the value of `waiting` is unknown, or
+ * `durability` is, or is not the database's, or
  * SQLOCK_ENOTSUP if there is no such driver or variant. */
 int lk_driver_of(const sqlock_driver **out, struct lk_url *url,
                  sqlock_error *err);

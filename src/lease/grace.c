@@ -17,6 +17,9 @@
  * grace. */
 #define LOOK_NS (1000 * LK_NS_PER_MS)
 
+/* How often a session writes the row, while others write it, too. */
+#define WRITES 8
+
 /* By how much the time may differ at which one server is said to have been
  * started. */
 #define STARTED_S 2
@@ -48,24 +51,28 @@ enum { SERVERS_EPOCH, EPOCH, LEFT_US, LONGEST_MS, ALLOWED_MS, SINCE_US, CELLS };
 
 /* Run one of the statements about the row on a connection. */
 static int run_on(struct lk_store *store, struct lk_connection *connection,
-                  sqlock_statement_kind kind, const char *epoch,
+                  sqlock_statement_kind kind, struct lk_arguments *arguments,
                   int64_t deadline_ns, sqlock_result *result, sqlock_error *err)
 {
-    struct lk_arguments arguments = {0};
     struct lk_run run = {
         .statement = &store->statements[kind],
-        .arguments = &arguments,
+        .arguments = arguments,
         .deadline_ns = deadline_ns,
     };
-    int rc;
+    int rc = lk_db_run_on(&store->db, connection, &run, result, err);
 
-    lk_argument_text(&arguments, SQLOCK_P_NAME, epoch);
-    rc = lk_db_run_on(&store->db, connection, &run, result, err);
     /* The claim behind it was not sent, and the next one repeats it. */
     return rc == SQLOCK_EUNCERTAIN
                ? lk_error(err, SQLOCK_EUNREACHABLE,
                           "the database did not answer in time")
                : rc;
+}
+
+/* Return whether an epoch of the row changes with a crash, too: behind the name
+ * of the server it has when that was started, or a mark. */
+static bool tells_crashes(const char *epoch)
+{
+    return strchr(epoch, ' ') != NULL;
 }
 
 static bool is_epoch_known(const sqlock_result *row)
@@ -82,13 +89,21 @@ static bool is_of_server(const sqlock_result *row)
 static int read_row(struct lk_store *store, struct lk_connection *connection,
                     int64_t deadline_ns, sqlock_result *row, sqlock_error *err)
 {
-    int rc = run_on(store, connection, SQLOCK_SQL_GRACE, NULL, deadline_ns, row,
-                    err);
+    struct lk_arguments none = {0};
+    int rc;
 
+    sqlock_result_clear(row);
+    rc = run_on(store, connection, SQLOCK_SQL_GRACE, &none, deadline_ns, row,
+                err);
     if (rc == SQLOCK_ESCHEMA)
         rc = lk_error(err, rc,
-                      "%s_SERVER lacks columns of this version: run "
+                      "%s_SERVER is of an earlier version: run "
                       "upgrade-server.sql",
+                      store->table.plain);
+    if (rc == SQLOCK_EACCESS)
+        rc = lk_error(err, rc,
+                      "this login may not read %s_SERVER, or what is beside "
+                      "it: grant it what the grants-*.sql grant",
                       store->table.plain);
     if (rc == 0 && (row->rows != 1 || row->columns < CELLS))
         rc = lk_error(err, SQLOCK_ESCHEMA,
@@ -98,21 +113,57 @@ static int read_row(struct lk_store *store, struct lk_connection *connection,
     return rc;
 }
 
-/* Read the row, after it was written if the server has another epoch. */
+/* Run one that writes, and read the row anew. */
+static int write_row(struct lk_store *store, struct lk_connection *connection,
+                     sqlock_statement_kind kind, int64_t deadline_ns,
+                     sqlock_result *row, sqlock_error *err)
+{
+    struct lk_arguments arguments = {0};
+    sqlock_result none = {0};
+    int rc;
+
+    lk_argument_text(&arguments, SQLOCK_P_NAME,
+                     lk_cell_text(&row->cells[SERVERS_EPOCH]));
+    lk_argument_text(&arguments, SQLOCK_P_OLD_EPOCH,
+                     lk_cell_text(&row->cells[EPOCH]));
+    rc = run_on(store, connection, kind, &arguments, deadline_ns, &none, err);
+    sqlock_result_clear(&none);
+    return rc < 0 ? rc : read_row(store, connection, deadline_ns, row, err);
+}
+
+/* Return whether the row has to be written, and how: a session that does not
+ * wait for the disk needs an epoch that tells crashes, and whoever may write
+ * notes another one. */
+static bool is_to_be_written(const struct lk_store *store,
+                             const sqlock_result *row,
+                             sqlock_statement_kind *kind)
+{
+    const char *epoch = lk_cell_text(&row->cells[SERVERS_EPOCH]);
+
+    *kind = SQLOCK_SQL_MARK;
+    if (!store->grace.is_written || epoch == NULL)
+        return false;
+    if (lk_url_is_fast(&store->db.url) && !tells_crashes(epoch))
+        return true;
+    *kind = SQLOCK_SQL_BEGIN_GRACE;
+    return !is_of_server(row);
+}
+
+/* Read the row, after it was written if it has to be. */
 static int find_row(struct lk_store *store, struct lk_connection *connection,
                     int64_t deadline_ns, sqlock_result *row, sqlock_error *err)
 {
-    sqlock_result none = {0};
+    sqlock_statement_kind kind;
     int rc = read_row(store, connection, deadline_ns, row, err);
 
-    if (rc < 0 || !is_epoch_known(row) || is_of_server(row) ||
-        !store->grace.is_written)
-        return rc;
-    rc = run_on(store, connection, SQLOCK_SQL_BEGIN_GRACE,
-                row->cells[SERVERS_EPOCH].text, deadline_ns, &none, err);
-    sqlock_result_clear(&none);
-    sqlock_result_clear(row);
-    return rc < 0 ? rc : read_row(store, connection, deadline_ns, row, err);
+    for (int i = 0;
+         rc == 0 && is_to_be_written(store, row, &kind) && i < WRITES; i++)
+        rc = write_row(store, connection, kind, deadline_ns, row, err);
+    if (rc == 0 && lk_url_is_fast(&store->db.url) && !is_of_server(row))
+        rc = lk_error(err, SQLOCK_EBUSY,
+                      "%s_SERVER does not keep the epoch that is written there",
+                      store->table.plain);
+    return rc;
 }
 
 /* Return whether the row was last read on a server of that epoch. */
@@ -128,7 +179,8 @@ static bool has_seen(struct lk_store *store, const char *epoch)
 }
 
 /* Return whether two epochs of the row are the same: what is behind a blank is
- * when the server was started, in seconds, which is told by its age. */
+ * when the server was started, in seconds, which is told by its age; or a
+ * mark. */
 static bool is_same(const char *a, const char *b)
 {
     size_t length = strcspn(a, " ");
@@ -222,10 +274,9 @@ static void note_row(struct lk_store *store,
     atomic_store(&grace->longest_ms, longest_ms);
     lk_longest_note(grace, cells[ALLOWED_MS].integer);
     atomic_store(&grace->looked_ns, now_ns);
-    /* behind the name of the server, when it was started */
     atomic_store(&grace->sees_crashes,
                  is_epoch_known(row) &&
-                     strchr(cells[SERVERS_EPOCH].text, ' ') != NULL);
+                     tells_crashes(cells[SERVERS_EPOCH].text));
     lk_epoch_hold_back(&store->db.epoch, until_ns);
     if (until_ns > now_ns && !was_held)
         lk_store_tell(store, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
@@ -265,6 +316,17 @@ static int check_left(struct lk_store *store, const char *epoch,
                : 0;
 }
 
+/* Refuse durability=fast where a crash would not be noticed. */
+static int refuse_fast(const struct lk_store *store, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ENOTSUP,
+                    "durability=fast needs the tables %s_SERVER and "
+                    "%s_MARK, which this login may write, and the right to "
+                    "call pg_control_system(): without them a lock that a "
+                    "crash forgets would be granted again",
+                    store->table.plain, store->table.plain);
+}
+
 static int look(struct lk_store *store, struct lk_connection *connection,
                 int64_t deadline_ns, sqlock_error *err)
 {
@@ -278,7 +340,7 @@ static int look(struct lk_store *store, struct lk_connection *connection,
                         "the server was a standby when the session was opened: "
                         "another one is opened before a lock is granted");
     if (found.epoch[0] == '\0')
-        return 0;
+        return lk_url_is_fast(&store->db.url) ? refuse_fast(store, err) : 0;
     rc = check_left(store, found.epoch, err);
     if (rc < 0 || is_refused(store, found.epoch))
         return rc;
@@ -357,7 +419,11 @@ int lk_grace_begin(struct lk_store *store, sqlock_error *err)
         lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
     int rc;
 
-    if (store->table.beside == 0 || store->layout != SQLOCK_LAYOUT_SQLOCK)
+    if (store->layout != SQLOCK_LAYOUT_SQLOCK)
+        store->table.beside = 0;
+    if (store->table.beside != 2 && lk_url_is_fast(&store->db.url))
+        return refuse_fast(store, err);
+    if (store->table.beside == 0)
         return 0;
     store->grace.is_kept = true;
     store->grace.is_written = store->table.beside == 2;

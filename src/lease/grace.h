@@ -10,6 +10,10 @@
  * epoch of the data and the longest TTL: whoever first finds another epoch than
  * that writes the new one, and from when on the server grants again.
  *
+ * A session that does not wait for the disk (durability=fast) adds a mark to
+ * the epoch, and leaves it in INT_LOCK_MARK, which a crash of PostgreSQL
+ * empties.
+ *
  * The row is read on each new session.  One that is not told the epoch by an
  * error cannot be opened, one of a server that another has followed is closed.
  * A registry that has met a later row grants nothing on an old primary that has

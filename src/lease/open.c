@@ -123,13 +123,26 @@ static int find_table(struct lk_store *store, sqlock_error *err)
                              &store->layout, err);
 }
 
+/* Write the quoted name of the lock table with that behind it. */
+static void name_beside(const struct lk_store *store, const char *behind,
+                        char *out, size_t size)
+{
+    const char *quoted = store->table.quoted;
+    size_t length = strlen(quoted) - 1;
+
+    (void)snprintf(out, size, "%.*s%s%c", (int)length, quoted, behind,
+                   quoted[length]);
+}
+
 static int render_statements(struct lk_store *store, sqlock_error *err)
 {
     const sqlock_dialect *dialect = store->db.driver->dialect;
     char server[sizeof store->table.quoted + 8];
+    char mark[sizeof server];
     struct lk_table done;
     const struct lk_name names[] = {{"INT_LOCK", store->table.quoted},
                                     {"INT_LOCK_SERVER", server},
+                                    {"INT_LOCK_MARK", mark},
                                     {"INT_DONE", done.quoted},
                                     {NULL, NULL}};
     int rc = lk_table_named(&done, store->options.table_prefix, "DONE", dialect,
@@ -137,16 +150,18 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
 
     if (rc < 0)
         return rc;
-    (void)snprintf(server, sizeof server, "%.*s_%s%c",
-                   (int)strlen(store->table.quoted) - 1, store->table.quoted,
-                   dialect->folds_to_lower ? "server" : "SERVER",
-                   dialect->quote);
+    name_beside(store, dialect->folds_to_lower ? "_server" : "_SERVER", server,
+                sizeof server);
+    name_beside(store, dialect->folds_to_lower ? "_mark" : "_MARK", mark,
+                sizeof mark);
     for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
         rc = lk_statement_of_kind(&store->statements[kind], dialect,
                                   store->layout, (sqlock_statement_kind)kind,
                                   names, kind + 1);
         if (rc < 0 && rc != SQLOCK_ENOTSUP)
             return lk_error_nomem(err);
+        store->statements[kind].sent.may_be_lost =
+            lk_store_may_lose((sqlock_statement_kind)kind);
     }
     return 0;
 }

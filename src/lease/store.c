@@ -182,6 +182,37 @@ bool lk_store_is_write(sqlock_statement_kind kind)
            kind != SQLOCK_SQL_STANDBYS && kind != SQLOCK_SQL_LONGER;
 }
 
+bool lk_store_may_lose(sqlock_statement_kind kind)
+{
+    static const bool kinds[SQLOCK_SQL_KINDS] = {
+        [SQLOCK_SQL_CLAIM] = true,
+        [SQLOCK_SQL_ENQUEUE] = true,
+        [SQLOCK_SQL_LEAVE] = true,
+        [SQLOCK_SQL_RENEW] = true,
+        [SQLOCK_SQL_RELEASE] = true,
+        [SQLOCK_SQL_CLAIM_UNQUEUED] = true,
+        [SQLOCK_SQL_CLAIM_RESERVED] = true,
+        [SQLOCK_SQL_RELEASE_UNQUEUED] = true,
+        [SQLOCK_SQL_CLAIM_MANY] = true,
+        [SQLOCK_SQL_RENEW_MANY] = true,
+        [SQLOCK_SQL_RELEASE_MANY] = true,
+        [SQLOCK_SQL_CLAIM_UNQUEUED_MANY] = true,
+        [SQLOCK_SQL_RELEASE_UNQUEUED_MANY] = true,
+        [SQLOCK_SQL_HAND_OFF] = true,
+        [SQLOCK_SQL_RELEASE_TO_PEERS] = true,
+        [SQLOCK_SQL_SHARE] = true,
+        [SQLOCK_SQL_RENEW_SHARE] = true,
+        [SQLOCK_SQL_RELEASE_SHARE] = true,
+        [SQLOCK_SQL_DOWNGRADE] = true,
+        [SQLOCK_SQL_PUBLISH] = true,
+        [SQLOCK_SQL_TELL] = true,
+        [SQLOCK_SQL_PASS_ON] = true,
+        [SQLOCK_SQL_ASK_TO_LOOK] = true,
+    };
+
+    return kinds[kind] || !lk_store_is_write(kind);
+}
+
 static bool is_outage_shared(const struct lk_store *store,
                              const struct lk_run *run)
 {

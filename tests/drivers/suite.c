@@ -346,6 +346,7 @@ static void drop_tables(struct session *session)
     prefix_of(SQLOCK_LAYOUT_SQLOCK, prefix);
     (void)session_try(session, "DROP VIEW %sLOCK_NOW", prefix);
     (void)session_try(session, "DROP TABLE %sLOCK_SERVER", prefix);
+    (void)session_try(session, "DROP TABLE %sLOCK_MARK", prefix);
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
         (void)session_try(session, "DROP TABLE %s", subject.tables[i].quoted);
     (void)session_try(session, "DROP TABLE %s", subject.values.quoted);

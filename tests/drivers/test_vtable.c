@@ -77,6 +77,9 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
         return subject.database->bit == ON_SQLITE;
     case SQLOCK_SQL_WRITE_LOCK:
         return subject.database->bit != ON_SQLITE;
+    case SQLOCK_SQL_MARK:
+        return layout != SQLOCK_LAYOUT_SQLOCK ||
+               subject.database->bit != ON_POSTGRES;
     case SQLOCK_SQL_GRACE:
     case SQLOCK_SQL_BEGIN_GRACE:
     case SQLOCK_SQL_LENGTHEN_GRACE:
@@ -202,6 +205,49 @@ static void test_bad_url_is_refused_without_its_password(void **state)
     }
 }
 
+/* Check how a statement commits, and one in a transaction. */
+static void check_commits(struct session *session, bool may_be_lost,
+                          const char *expected)
+{
+    const sqlock_statement show = {
+        .text = "SELECT current_setting('synchronous_commit')",
+        .may_be_lost = may_be_lost,
+    };
+
+    session_ok(session, session_send(session, &show, NULL, 0,
+                                     check_deadline_ns(DEADLINE_MS)));
+    assert_string_equal(cell_text(session, 0, 0), expected);
+}
+
+static void test_fast_commits_are_those_that_may_be_lost(void **state)
+{
+    static const struct {
+        const char *options, *durable;
+    } rows[] = {
+        {"", "on"},
+        {"&options=-csynchronous_commit%3Doff", "on"},
+        {"&options=-csynchronous_commit%3Dremote_write", "remote_write"},
+    };
+    struct session session;
+    char url[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)snprintf(url, sizeof url, "%s%cdurability=fast%s", subject.url,
+                       strchr(subject.url, '?') == NULL ? '?' : '&',
+                       rows[i].options);
+        session_open_url(&session, url);
+        check_commits(&session, true, "off");
+        check_commits(&session, false, rows[i].durable);
+        check_commits(&session, true, "off");
+        session_ok(&session, session_begin(&session));
+        check_commits(&session, true, rows[i].durable);
+        session_ok(&session, session_commit(&session));
+        check_commits(&session, true, "off");
+        session_close(&session);
+    }
+}
+
 void add_vtable_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -213,5 +259,8 @@ void add_vtable_tests(add_fn add)
     ADD(description_names_server_client_and_session);
     ADD(url_of_the_suite_is_accepted);
     ADD(bad_url_is_refused_without_its_password);
+    if (subject.database->bit == ON_POSTGRES &&
+        !database_is_pooled(subject.database))
+        ADD(fast_commits_are_those_that_may_be_lost);
 #undef ADD
 }

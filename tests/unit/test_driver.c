@@ -127,6 +127,16 @@ static void test_a_url_finds_its_driver_by_scheme(void **state)
         {"sqlitee:x", SQLOCK_ENOTSUP},
         {"\xff:x", SQLOCK_EINVAL},
         {"x\x1b:y", SQLOCK_EINVAL},
+#ifdef SQLOCK_WITH_POSTGRES
+        {"postgresql://h/d?durability=slow", SQLOCK_EINVAL},
+        {"postgresql://h/d?durability=", SQLOCK_EINVAL},
+#endif
+#ifdef SQLOCK_WITH_MYSQL
+        {"mysql://h/d?durability=fast", SQLOCK_EINVAL},
+#endif
+#ifdef SQLOCK_WITH_SQLITE
+        {"sqlite:x?durability=full", SQLOCK_EINVAL},
+#endif
     };
     size_t i;
 

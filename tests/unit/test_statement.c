@@ -190,6 +190,7 @@ static void check_list(const sqlock_driver *driver, const struct lk_sql *sql,
     static const struct lk_name all[] = {
         {"INT_LOCK", "T"},
         {"INT_LOCK_SERVER", "T"},
+        {"INT_LOCK_MARK", "T"},
         {"INT_DONE", "T"},
         {"INT_STOCK", "T"},
         {"INT_STOCK_ENTRY", "T"},

@@ -24,7 +24,7 @@ static int pg_begin(void *connection, const char *name, int64_t until_ns,
     (void)until_ns;
     if (rc < 0)
         return rc;
-    if (session->settings[0] != '\0')
+    if (session->is_lent)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "a pooler lends this connection changing sessions of "
                         "the server, and none of them would listen for it");

@@ -15,7 +15,7 @@
 
 /* is_local: whether they end with the transaction.  synchronous_commit: a lock
  * that a crash or failover forgets is granted twice, so 'off' and 'local' are
- * raised to 'on'; other values stay. */
+ * raised to 'on'; other values stay (but see be_fast()). */
 #define SETTINGS                                                               \
     "SELECT set_config('default_transaction_isolation', 'read committed', "    \
     "is_local), set_config('TimeZone', 'UTC', is_local), "                     \
@@ -142,7 +142,8 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
     if (rc < 0)
         return lk_error_pass(err, &why, rc);
     note_epoch(session, found);
-    if (found[0] != '0') {
+    session->is_lent = found[0] != '0';
+    if (session->is_lent) {
         (void)snprintf(also, sizeof also,
                        session->epoch[0] != '\0' ? "%s" ONLY_THERE : "%s",
                        more[i].setting, session->epoch);
@@ -151,6 +152,29 @@ static int apply_settings(lk_pg *session, const sqlock_connect *how,
                        "true");
     }
     return 0;
+}
+
+/* Let no commit wait, but in a transaction that begins with session->settings,
+ * which restores what was set before. */
+static int be_fast(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
+{
+    char found[16];
+    int rc;
+
+    if (session->is_lent)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "a pooler lends this connection, so a crash of the "
+                        "server would not be noticed: durability=fast needs "
+                        "sessions of its own");
+    rc = lk_pg_ask(session,
+                   "SELECT set_config('synchronous_commit', 'off', false), "
+                   "S.found FROM (SELECT current_setting("
+                   "'synchronous_commit') OFFSET 0) AS S (found)",
+                   deadline_ns, found, sizeof found, err);
+    if (rc == 0)
+        (void)snprintf(session->settings, sizeof session->settings,
+                       "SET LOCAL synchronous_commit TO %s", found);
+    return rc;
 }
 
 static int pg_open(void *connection, const struct lk_url *url,
@@ -164,6 +188,8 @@ static int pg_open(void *connection, const struct lk_url *url,
     if (rc < 0)
         return rc;
     rc = apply_settings(session, how, err);
+    if (rc == 0 && lk_url_is_fast(url))
+        rc = be_fast(session, how->deadline_ns, err);
     /* Only the driver's own statements were sent. */
     if (rc == SQLOCK_EUNCERTAIN)
         rc = SQLOCK_EUNREACHABLE;
@@ -249,6 +275,7 @@ const sqlock_driver lk_driver_postgres = {
     .name = "postgres",
     .schemes = "postgresql|postgres",
     .connection_bytes = sizeof(lk_pg),
+    .can_be_fast = true,
     .dialect = &lk_pg_dialect,
     .client = pg_client,
     .check_url = lk_pg_check_url,

@@ -4,6 +4,15 @@
 #include "base/error.h"
 #include "drivers/postgres/session.h"
 
+/* Return whether a statement outside of a transaction needs one that begins
+ * with session->settings. */
+static bool needs_settings(const lk_pg *session,
+                           const sqlock_statement *statement)
+{
+    return session->settings[0] != '\0' &&
+           (session->is_lent || !statement->may_be_lost);
+}
+
 /* Run a statement, and once more if the server no longer knows what was
  * prepared. */
 static int run_again(lk_pg *session, const sqlock_statement *statement,
@@ -11,18 +20,19 @@ static int run_again(lk_pg *session, const sqlock_statement *statement,
                      int64_t deadline_ns, PGresult **out, sqlock_error *err)
 {
     bool in_transaction = PQtransactionStatus(session->conn) != PQTRANS_IDLE;
-    int rc;
+    int (*run)(lk_pg *, const sqlock_statement *,
+               const struct lk_pg_arguments *, int64_t, PGresult **,
+               sqlock_error *) =
+        !in_transaction && needs_settings(session, statement) ? lk_pg_run_lent
+                                                              : lk_pg_run;
+    int rc = run(session, statement, arguments, deadline_ns, out, err);
 
-    if (!in_transaction && session->settings[0] != '\0')
-        return lk_pg_run_lent(session, statement, arguments, deadline_ns, out,
-                              err);
-    rc = lk_pg_run(session, statement, arguments, deadline_ns, out, err);
     if (rc == 0 || session->dead || !lk_pg_forget_stale(session, statement))
         return rc;
     if (in_transaction) /* which the error has aborted */
         return lk_error(err, SQLOCK_ERETRY,
                         "a prepared statement is no longer valid");
-    return lk_pg_run(session, statement, arguments, deadline_ns, out, err);
+    return run(session, statement, arguments, deadline_ns, out, err);
 }
 
 int lk_pg_execute(void *connection, const sqlock_statement *statement,

@@ -35,7 +35,7 @@ struct target {
 /* Check the parameters of a URL: libpq's, and ours. */
 static int check_parameters(const struct lk_url *url, sqlock_error *err)
 {
-    char known[2048] = "password_env|ssl";
+    char known[2048] = "password_env|durability|ssl";
     size_t used = strlen(known);
     PQconninfoOption *options = PQconninfoParse("", NULL);
     const PQconninfoOption *entry = options;
@@ -206,7 +206,8 @@ static void add_url(struct attempt *attempt, const struct target *target,
 
         if (strcmp(name, "ssl") == 0 && strcmp(value, "true") == 0)
             add(attempt, "sslmode", "require"); /* as libpq reads a URL */
-        else if (strcmp(name, "password_env") != 0)
+        else if (strcmp(name, "password_env") != 0 &&
+                 strcmp(name, "durability") != 0)
             add(attempt, name, value);
     }
     for (size_t i = 0; has_list && i < attempt->count; i++)

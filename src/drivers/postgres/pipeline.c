@@ -286,7 +286,7 @@ int lk_pg_resume(void *connection, const char *owner, const sqlock_call *calls,
 
 #endif
 
-/* ------------------------------------- a statement in a lent session -- */
+/* ----------------------------- a statement with settings of its own -- */
 
 /* Run BEGIN, the settings, the statement and COMMIT: in one round trip, or,
  * with a libpq that has no pipelines, in three. */

@@ -53,9 +53,12 @@ typedef struct lk_pg {
     /* none is prepared: a pooler lends backends, or the session is the
      * application's, and only those are prepared that have names already */
     bool is_unprepared;
-    /* "" if the settings were made for the session.  Otherwise a pooler may
-     * lend the session to others between two transactions, so nothing is left
-     * on it: this statement makes the settings for one transaction. */
+    /* A pooler may lend the session to others between two transactions, so
+     * nothing is left on it. */
+    bool is_lent;
+    /* the statement that makes the settings for one transaction: those that a
+     * lent session lacks; or, with durability=fast, the one by which its commit
+     * waits for the disk.  "": they were made for the session */
     char settings[LK_PG_SETTINGS_SIZE];
     unsigned generation; /* a number in the names */
 

@@ -168,7 +168,8 @@ int tables_drop(int index, void *context)
                                          {"TABLE", "STOCK"},
                                          {"VIEW", "LOCK_NOW"},
                                          {"TABLE", "LOCK"},
-                                         {"TABLE", "LOCK_SERVER"}};
+                                         {"TABLE", "LOCK_SERVER"},
+                                         {"TABLE", "LOCK_MARK"}};
     const struct run *run = context;
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;

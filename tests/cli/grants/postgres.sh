@@ -44,7 +44,8 @@ drop_all() {
             admin "DROP ROLE $(login_of "$role")"
         done
         ask owner "DROP VIEW GR${$}_LOCK_NOW"
-        for table in LOCK LOCK_SERVER DONE STOCK STOCK_ENTRY STOCK_RESERVATION; do
+        for table in LOCK LOCK_SERVER LOCK_MARK DONE STOCK STOCK_ENTRY \
+            STOCK_RESERVATION; do
             ask owner "DROP TABLE GR${$}_$table"
         done
     } >/dev/null 2>&1

@@ -55,9 +55,33 @@ changes_nothing() { # WHAT TTL_MS
 # Drop the tables of this test; not each one has been made on each database.
 drop_tables() {
     local table
-    for table in LOCK LOCK_SERVER; do
+    for table in LOCK LOCK_SERVER LOCK_MARK; do
         query "DROP TABLE IF EXISTS ${prefix}$table" >/dev/null 2>&1
     done
+}
+
+# Without the tables a crash would not be noticed.
+refuses_fast() {
+    [ "$database" = postgres ] || return 0
+    is "takes no fast locks" \
+        "$(status_of sq --url "$SQLOCK_URL?durability=fast" run -n job \
+            -- true)" 64
+    is "as a message says" "$(grep -c 'LOCK_MARK' "$dir/status.err")" 1
+}
+
+# Without the mark, which the script adds alone, too.
+needs_mark() {
+    [ "$database" = postgres ] || return 0
+    query "DROP TABLE ${prefix}LOCK_MARK" >/dev/null
+    is "is not used without the mark" "$(status_of sq run -n job -- true)" 69
+    is "as a message says, too" \
+        "$(grep -c 'upgrade-server.sql' "$dir/status.err")" 1
+    is "gets it" "$(status_of upgrade_with '')" 0
+    is "and takes fast locks" \
+        "$(status_of sq --url "$SQLOCK_URL?durability=fast" run -n job \
+            -- true)" 0
+    is "as doctor says" "$(sq --url "$SQLOCK_URL?durability=fast" doctor \
+        2>/dev/null | grep -c 'do not wait for the disk')" 1
 }
 
 # A table of before: nothing is asked about the server until the script has run.
@@ -72,6 +96,7 @@ without_server() {
         "$(sq doctor 2>/dev/null | grep -c 'upgrade-server.sql')" 1
     is "has nothing to break" \
         "$(status_of sq break --grace --reason moved)" 64
+    refuses_fast
     is "gets one" "$(status_of upgrade_with '')" 0
     is "which doctor finds" \
         "$(sq doctor 2>/dev/null | grep -c 'upgrade-server.sql')" 0
@@ -104,6 +129,7 @@ without_server() {
     is "to no effect" \
         "$(query "SELECT LEAST_MS FROM ${prefix}LOCK_SERVER")" 60000
     is "and grants then, too" "$(status_of sq run -n job -- true)" 0
+    needs_mark
     query "DROP VIEW ${prefix}LOCK_NOW" >/dev/null
     drop_tables
 }

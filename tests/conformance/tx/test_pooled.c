@@ -306,7 +306,27 @@ static void test_the_doctor_leaves_no_lock_on_a_session(void **state)
     pooler_end(&pooler);
 }
 
+/* A crash of the server does not end the session that the pooler shows. */
+static void test_fast_leases_need_sessions_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_registry *registry = NULL;
+    struct pooler pooler;
+    char url[sizeof pooler.url + 24];
+
+    pooler_start(&pooler, f, "");
+    options.table_prefix = f->prefix;
+    (void)snprintf(url, sizeof url, "%s%cdurability=fast", pooler.url,
+                   strchr(pooler.url, '?') == NULL ? '?' : '&');
+    assert_fails(SQLOCK_ENOTSUP,
+                 sqlock_registry_open(&registry, url, &options, &f->err));
+    assert_contains(f->err.message, "pooler");
+    pooler_end(&pooler);
+}
+
 static const struct test tests[] = {
+    TEST_ON(test_fast_leases_need_sessions_of_their_own, ON_POSTGRES, 0),
     TEST_ON(test_a_claim_takes_its_settings_along, ON_POSTGRES, 0),
     TEST_ON(test_a_failed_claim_leaves_nothing, ON_POSTGRES, 0),
     TEST_ON(test_the_limit_of_a_statement_goes_with_it, ON_POSTGRES, 0),

@@ -105,9 +105,11 @@ static void drop(struct site *site, const char *kind, const char *prefix,
 static void close_site(struct site *site)
 {
     static const char *const ours[] = {
-        "LOCK", "LOCK_SERVER", "STOCK", "STOCK_ENTRY", "STOCK_RESERVATION",
+        "LOCK",  "LOCK_SERVER", "LOCK_MARK",
+        "STOCK", "STOCK_ENTRY", "STOCK_RESERVATION",
     };
-    static const char *const floors[] = {"LOCK", "LOCK_SERVER", "ITEM", "SALE"};
+    static const char *const floors[] = {"LOCK", "LOCK_SERVER", "LOCK_MARK",
+                                         "ITEM", "SALE"};
     size_t i;
 
     if (site->connection.client == NULL)

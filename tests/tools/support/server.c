@@ -43,20 +43,6 @@ static bool answers(const struct database *database, const char *url)
     return rc == 0;
 }
 
-void server_restart(struct sql *sql, const char *url, int number)
-{
-    const struct database *database = sql->database;
-    pid_t old = database_pid(database);
-
-    sql_close(sql);
-    assert_int_equal(kill(old, number), 0);
-    assert_becomes_true(database_pid(database) != old &&
-                            database_pid(database) != 0,
-                        PATIENCE_MS);
-    assert_becomes_true(answers(database, url), PATIENCE_MS);
-    assert_int_equal(sql_open(sql, database, url), 0);
-}
-
 static void stop(pid_t pid)
 {
     if (stopped_count == STOPPED_MAX)
@@ -138,6 +124,50 @@ void server_stop(const struct database *database)
     (void)closedir(directory);
     for (i = 0; i < stopped_count; i++)
         assert_becomes_true(is_stopped(stopped[i]), PATIENCE_MS);
+}
+
+/* Wait until the server answers that was started again. */
+static void await_again(struct sql *sql, const char *url, pid_t old)
+{
+    const struct database *database = sql->database;
+
+    assert_becomes_true(database_pid(database) != old &&
+                            database_pid(database) != 0,
+                        PATIENCE_MS);
+    assert_becomes_true(answers(database, url), PATIENCE_MS);
+    assert_int_equal(sql_open(sql, database, url), 0);
+}
+
+void server_restart(struct sql *sql, const char *url, int number)
+{
+    pid_t old = database_pid(sql->database);
+
+    sql_close(sql);
+    assert_int_equal(kill(old, number), 0);
+    await_again(sql, url, old);
+}
+
+void server_crash(struct sql *sql, const char *url)
+{
+    pid_t old = database_pid(sql->database);
+
+    sql_close(sql);
+    server_stop(sql->database);
+    for (sig_atomic_t i = 0; i < stopped_count; i++)
+        (void)kill(stopped[i], SIGKILL);
+    stopped_count = 0;
+    await_again(sql, url, old);
+}
+
+void server_restart_itself(struct sql *sql, const char *url, pid_t pid)
+{
+    const struct database *database = sql->database;
+
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_becomes_true(sql_try(sql, NULL, "SELECT 1") != 0, PATIENCE_MS);
+    sql_close(sql);
+    assert_becomes_true(answers(database, url), PATIENCE_MS);
+    assert_int_equal(sql_open(sql, database, url), 0);
 }
 
 void server_stop_process(pid_t pid)

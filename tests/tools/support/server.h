@@ -15,6 +15,12 @@ bool server_can_restart(const struct database *database);
 /* End the server of session *sql by signal `number`, wait until the restarted
  * server answers at `url`, and open *sql there again. */
 void server_restart(struct sql *sql, const char *url, int number);
+/* As server_restart() by SIGKILL, which all of its processes get at once, so
+ * that none writes anything after the first one is gone. */
+void server_crash(struct sql *sql, const char *url);
+/* Kill that process of a PostgreSQL server, which restarts the others then, and
+ * open *sql again once it answers. */
+void server_restart_itself(struct sql *sql, const char *url, pid_t pid);
 
 /* server_stop(): stop the server and its child processes (SIGSTOP), and wait
  * until they have stopped.  server_go_on(): continue all that is stopped
