@@ -57,6 +57,12 @@ struct bench_target {
     bool is_set_up;  /* another process has made the tables and rows */
 };
 
+#define BENCH_URL_SIZE 1024
+/** Write the URL of the target, on PostgreSQL with durability=fast, to @p out.
+ *  @return 0; -1: it does not fit */
+int bench_fast_url(char out[BENCH_URL_SIZE], const struct bench_target *target,
+                   struct bench_failure *failure);
+
 /** Return the pool_size of a registry for the clients of @p target: one
  *  connection each, but at most the largest pool_size. */
 unsigned bench_pool_size(const struct bench_target *target);

@@ -39,6 +39,14 @@ static const struct bench_case lock_cases[] = {
         .teardown = lock_teardown,
     },
     {
+        .name = "fast",
+        .what = "pair, with durability=fast on PostgreSQL",
+        .baseline = "floor",
+        .setup = fast_setup,
+        .operation = lock_pair,
+        .teardown = lock_teardown,
+    },
+    {
         .name = "fresh",
         .what = "pooled, with a handle for each pair, dropped after it",
         .baseline = "floor",
@@ -141,6 +149,15 @@ static const struct bench_case waiting_cases[] = {
         .baseline = "row-queue",
         .takes_turns = true,
         .setup = queue_setup,
+        .operation = queue_turn,
+        .teardown = queue_teardown,
+    },
+    {
+        .name = "fast-handoff",
+        .what = "handoff, with durability=fast on PostgreSQL",
+        .baseline = "row-queue",
+        .takes_turns = true,
+        .setup = fast_queue_setup,
         .operation = queue_turn,
         .teardown = queue_teardown,
     },
@@ -250,6 +267,20 @@ bool bench_case_is_there(const struct bench_case *the_case)
             return true;
     }
     return false;
+}
+
+int bench_fast_url(char out[BENCH_URL_SIZE], const struct bench_target *target,
+                   struct bench_failure *failure)
+{
+    const char *tail = strchr(target->url, '?') == NULL ? "?durability=fast"
+                                                        : "&durability=fast";
+    int length;
+
+    if (strcmp(target->database, "postgres") != 0)
+        tail = "";
+    length = snprintf(out, BENCH_URL_SIZE, "%s%s", target->url, tail);
+    return length < BENCH_URL_SIZE ? 0
+                                   : bench_fail(failure, "the URL is too long");
 }
 
 unsigned bench_pool_size(const struct bench_target *target)

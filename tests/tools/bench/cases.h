@@ -27,6 +27,8 @@ int floor_transaction(void *state, unsigned client,
 
 int lock_setup(void **state, const struct bench_target *target,
                struct bench_failure *failure);
+int fast_setup(void **state, const struct bench_target *target,
+               struct bench_failure *failure);
 int pooled_setup(void **state, const struct bench_target *target,
                  struct bench_failure *failure);
 int shared_setup(void **state, const struct bench_target *target,
@@ -62,6 +64,8 @@ void adopted_teardown(void *state);
 int adopted_transaction(void *state, unsigned client,
                         struct bench_failure *failure);
 
+int fast_queue_setup(void **state, const struct bench_target *target,
+                     struct bench_failure *failure);
 int queue_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
 int poller_setup(void **state, const struct bench_target *target,

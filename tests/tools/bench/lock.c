@@ -71,6 +71,18 @@ int lock_setup(void **out, const struct bench_target *target,
     return set_up(out, target, "client", false, failure);
 }
 
+int fast_setup(void **out, const struct bench_target *target,
+               struct bench_failure *failure)
+{
+    struct bench_target fast = *target;
+    char url[BENCH_URL_SIZE];
+
+    fast.url = url;
+    if (bench_fast_url(url, target, failure) < 0)
+        return -1;
+    return set_up(out, &fast, "fast", false, failure);
+}
+
 int pooled_setup(void **out, const struct bench_target *target,
                  struct bench_failure *failure)
 {

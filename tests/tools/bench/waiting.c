@@ -67,6 +67,18 @@ int queue_setup(void **out, const struct bench_target *target,
     return set_up(out, target, "bench queued", failure);
 }
 
+int fast_queue_setup(void **out, const struct bench_target *target,
+                     struct bench_failure *failure)
+{
+    struct bench_target fast = *target;
+    char url[BENCH_URL_SIZE];
+
+    fast.url = url;
+    if (bench_fast_url(url, target, failure) < 0)
+        return -1;
+    return set_up(out, &fast, "bench fast", failure);
+}
+
 int poller_setup(void **out, const struct bench_target *target,
                  struct bench_failure *failure)
 {
