@@ -93,9 +93,7 @@ static int open_database(struct lk_store *store, const char *url,
     };
     int rc;
 
-    store->together.places = store->options.pool_size < LK_TOGETHER_PLACES
-                                 ? store->options.pool_size
-                                 : LK_TOGETHER_PLACES;
+    store->together.places = store->options.pool_size;
     /* A renewal may connect for a quarter of a lease, so that two attempts fit
      * into the rest. */
     pool.renewal_connect_ms = store->options.ttl_ms / 4;

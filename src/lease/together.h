@@ -1,19 +1,15 @@
 /*
  * together.h - send the claims and releases of several threads in one statement
  *
- * Of a busy process's threads, more than there are places wait here: who sends
- * next sends for all that wait.  Else each sends at once.  A place is one of
- * the pool's connections.
+ * A pool has fewer connections than a busy process has threads.  A thread that
+ * would wait for one waits here: who sends next sends for all that wait.  While
+ * no more threads are busy than there are connections, each sends at once.
  */
 #ifndef LK_TOGETHER_H
 #define LK_TOGETHER_H
 
 #include "base/crew.h"
 #include "db/driver.h"
-
-/* The most places, in a larger pool, too: of 16 threads with 16 connections, a
- * pair costs PostgreSQL 230 us of a processor alone, and 95 together. */
-#define LK_TOGETHER_PLACES 4
 
 struct lk_batch;
 struct lk_run;
