@@ -233,8 +233,10 @@ static int too_late(const struct refusal *refusal,
                     const struct lk_connection *connection, sqlock_error *err)
 {
     if (refusal->rc == 0 && connection->late_ns == 0)
-        return lk_error(err, SQLOCK_ECANCELED,
-                        "the statement timed out before it was sent");
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "what was sent before the statement took the whole "
+                        "time: the database is slow (raise "
+                        "statement_timeout_ms), or does not answer");
     if (refusal->rc == 0)
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "connecting to the database took the whole time of the "

@@ -229,10 +229,21 @@ static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
                     : cells[LONGEST_MS].integer * 1000;
 }
 
+/* Return whether an epoch is that of an old primary of PostgreSQL, which
+ * another server of its cluster has followed: it has a smaller timeline. */
+static bool has_older_timeline(const char *epoch, const char *newest)
+{
+    size_t length = strcspn(epoch, "/");
+
+    return epoch[length] == '/' && strncmp(epoch, newest, length) == 0 &&
+           strcmp(epoch, newest) < 0;
+}
+
 /* Note that the row was read on a server of that epoch.  Return until when
  * nothing is granted there whatever the row says: an old primary that has come
  * back, or a backup, knows no lease of what has followed it.  It shows by its
- * row, which lacks what was written there. */
+ * row, which lacks what was written there; or by its timeline, where nobody may
+ * write the row. */
 static int64_t note_epoch(struct lk_grace *grace,
                           const char epoch[SQLOCK_EPOCH_SIZE],
                           const sqlock_result *row, int64_t now_ns)
@@ -243,10 +254,12 @@ static int64_t note_epoch(struct lk_grace *grace,
     int64_t until_ns = 0;
 
     pthread_mutex_lock(&grace->mutex);
-    if (since_us >= grace->newest_us) {
+    if (since_us >= grace->newest_us &&
+        !has_older_timeline(epoch, grace->newest)) {
         grace->newest_us = since_us;
+        memcpy(grace->newest, epoch, sizeof grace->newest);
     } else {
-        if (since_us != grace->since_us)
+        if (since_us != grace->since_us || strcmp(epoch, grace->epoch) != 0)
             grace->older_until_ns = lk_after_ms(
                 now_ns, longest_ms > before_ms ? longest_ms : before_ms);
         until_ns = grace->older_until_ns;
@@ -358,9 +371,12 @@ static int check(void *context, struct lk_connection *connection,
 {
     struct lk_store *store = context;
     uint32_t changes = atomic_load(&store->db.epoch.changes);
+    /* Then the row may not be read now, and so not on this session. */
+    bool was_held = lk_grace_left_ns(store) > 0;
     int rc = look(store, connection, deadline_ns, err);
 
-    connection->is_checked = rc == 0 && lk_grace_left_ns(store) == 0;
+    connection->is_checked =
+        rc == 0 && !was_held && lk_grace_left_ns(store) == 0;
     connection->changes = changes;
     return rc;
 }

@@ -40,6 +40,7 @@ struct lk_grace {
     char server[SQLOCK_EPOCH_SIZE + 24];
     /* SINCE of the row that was read last, the latest of all, and until when a
      * server with an earlier one grants nothing, CLOCK_BOOTTIME */
+    char newest[SQLOCK_EPOCH_SIZE];
     int64_t since_us, newest_us, older_until_ns;
 };
 

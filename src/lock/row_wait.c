@@ -155,6 +155,7 @@ static enum lk_row_wait_next begin(struct lk_row_wait *wait,
 
     if (grace_ns > 0) {
         keep_place(part);
+        part->ear.was_free = false; /* claims notice the end of the grace */
         *until_ns = lk_sooner(
             part->waiter->deadline_ns,
             lk_sooner(lk_after_ns(now, grace_ns), lk_after_ms(now, GRACE_MS)));

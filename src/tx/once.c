@@ -232,6 +232,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
     struct lk_store *store;
     struct lk_retry retry;
     sqlock_error own = {0};
+    bool was_uncertain = false;
     int rc;
 
     rc = lk_guarded_store(lock, &store, err);
@@ -246,12 +247,18 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         &retry, &recording,
         lk_after_ms(sqlock_monotonic_ns(), sqlock_remaining_ms(lock)));
     do {
+        record.is_guarded = false; /* not by this attempt yet */
         rc = lk_tx_retry(store, insert, &record, &limits, &own);
+        was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         if (is_recorded(store, &record, rc))
             rc = 0;
         /* Go on after ELOST, too: the lease may be left, and only the
          * connection lost. */
     } while (sqlock_remaining_ms(lock) > 0 && lk_retry_goes_on(&retry, rc));
+    if (rc == SQLOCK_EBUSY && was_uncertain)
+        rc = lk_error(&own, SQLOCK_EUNCERTAIN,
+                      "the commit of the record got no answer, and whether it "
+                      "was carried out could not be seen since");
     return lk_error_pass(err, &own, rc);
 }
 

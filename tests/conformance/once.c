@@ -157,6 +157,7 @@ struct successor {
     struct fixture *fixture;
     sqlock_lock *lock;
     bool is_lost, has_recorded;
+    bool comes_at_begin; /* and no transaction begins from then on */
 };
 
 static int record_again(void *context, const struct tap_event *event)
@@ -168,8 +169,13 @@ static int record_again(void *context, const struct tap_event *event)
         next->is_lost = true;
         return SQLOCK_EUNCERTAIN;
     }
-    if (next->is_lost && !next->has_recorded && event->call == TAP_EXECUTE &&
-        event->text != NULL && strcasestr(event->text, "DONE") != NULL) {
+    if (next->comes_at_begin && next->has_recorded)
+        return event->call == TAP_BEGIN ? SQLOCK_ECANCELED : 0;
+    if (next->is_lost && !next->has_recorded &&
+        (next->comes_at_begin
+             ? event->call == TAP_BEGIN
+             : event->call == TAP_EXECUTE && event->text != NULL &&
+                   strcasestr(event->text, "DONE") != NULL)) {
         next->has_recorded = true;
         fixture_expire(f, f->name);
         lock_take(next->lock, 0);
@@ -178,13 +184,13 @@ static int record_again(void *context, const struct tap_event *event)
     return 0;
 }
 
-static void test_a_later_holders_record_is_no_own_one(void **state)
+static void be_succeeded(struct fixture *f, bool comes_at_begin)
 {
-    struct fixture *f = *state;
     sqlock_lock *first = take_first(f);
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct successor next = {.fixture = f, .lock = first};
+    struct successor next = {
+        .fixture = f, .lock = first, .comes_at_begin = comes_at_begin};
     sqlock_error err = {0};
     int rc;
 
@@ -201,6 +207,12 @@ static void test_a_later_holders_record_is_no_own_one(void **state)
     lock_drop(lock);
     registry_end(registry);
     drop_table(f);
+}
+
+static void test_a_later_holders_record_is_no_own_one(void **state)
+{
+    be_succeeded(*state, false);
+    be_succeeded(*state, true);
 }
 
 /* A failure of the first statement that begins with `verb` and names DONE. */
