@@ -63,9 +63,10 @@ reservations() {
     run stock look "$order.1"
     like "look" "$status/$out" '0/reserved *m*'
     run stock claim "$order.1"
-    is "claim" "$status/$out" 0/
+    is "claim" "$status/$out$err" 0/
     run stock claim "$order.1" --json
     is "claim again" "$(json duplicate <<<"$out")" true
+    has "says that it was claimed" "$err" "already"
     run stock cancel "$order.1"
     is "what was claimed is not cancelled" "$status" 1
     run stock reserve "$item" 2 --order "$order.2" --for 10m
@@ -163,6 +164,7 @@ steal hat
 ls hat
 deduct
 deduct hat
+deduct hat 1 cap
 deduct hat many
 deduct hat 0
 deduct hat 9223372036854775808
