@@ -119,7 +119,8 @@ func Open(url string) (*Registry, error) {
 	return r, nil
 }
 
-// Close releases what is held; the leases are over.  No Acquire may be running.
+// Close releases what is held; the leases are over.  No Acquire may be running;
+// a later one is refused.
 func (r *Registry) Close() error {
 	var err C.sqlock_error
 	r.use.Lock()
@@ -178,6 +179,13 @@ func (r *Registry) AcquirePermits(ctx context.Context, name string, permits, wei
 
 func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as share) (*Lease, error) {
 	var err C.sqlock_error
+	// Close does not wait for those that wait, so the lock is not kept.
+	r.use.RLock()
+	isClosed := r.isClosed
+	r.use.RUnlock()
+	if isClosed {
+		return nil, &Error{Invalid, "the registry is closed"}
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -258,6 +258,10 @@ func outlive(url string) func(*sqlock.Registry) error {
 		if err := lease.Release(); err != nil {
 			return err
 		}
+		_, err = other.Acquire(context.Background(), "outlives")
+		if err = hasCode(err, sqlock.Invalid, "a registry that is closed was used"); err != nil {
+			return err
+		}
 		next, err := registry.TryAcquire("outlives")
 		if err != nil {
 			return err
