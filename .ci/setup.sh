@@ -44,7 +44,7 @@ serves() { # postgres|mysql
     case $1 in
     postgres)
         [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] &&
-            [[ $servers =~ \ (postgres|pgbouncer|standby) ]]
+            [[ $servers =~ \ (postgres|pgbouncer|standby|patroni) ]]
         ;;
     mysql)
         [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ] &&

@@ -18,6 +18,10 @@ SQL
 }
 
 join node1 ON
+# It takes writes once it has been elected.
+until [ "$(mysql -h node1 -u root -N -e 'SELECT @@super_read_only')" = 0 ]; do
+    sleep 0.2
+done
 mysql -h node1 -u root <<SQL
 CREATE DATABASE sqlock;
 CREATE USER sqlock_test@'%' IDENTIFIED BY '$MYSQL_PWD';

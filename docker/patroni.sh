@@ -3,7 +3,7 @@
 # compose.patroni.yaml.
 set -eu
 
-case $1 in
+case ${1-} in
 etcd)
     exec etcd --data-dir /data/etcd --listen-client-urls http://0.0.0.0:2379 \
         --advertise-client-urls http://etcd:2379
@@ -64,5 +64,9 @@ listen primary
     server node3 node3:5432 check port 8008
 END
     exec haproxy -db -f /data/haproxy.cfg
+    ;;
+*)
+    echo "usage: patroni.sh etcd|node|proxy" >&2
+    exit 2
     ;;
 esac

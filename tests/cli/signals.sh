@@ -119,8 +119,6 @@ ignored_while_waiting() {
     helper "$holder"
     says err waiting
     kill -HUP "$holder"
-    is "HUP while waiting under nohup" \
-        "$(is_gone "$holder" && echo gone)" ""
     (
         holder=$waiter
         let_go

@@ -155,6 +155,7 @@ run_suite() { # ENGINE SUITE
     program=$(program_of "$engine" "$suite")
     [ "$engine" != mysql-client ] || server=mysql
     [ "$engine" != spring ] || server='postgres mariadb' limit=3600
+    [ "$suite" != promotion ] || limit=$((limit + 120 * ${SQLOCK_TEST_ROUNDS:-1}))
     rm -f "$result"
     SQLOCK_TEST_SERVERS=$server SQLOCK_BUILD=${program%/tests/*} \
         SUITE_LOGS=$logs/$engine SUITE_ARGS=$(arguments_of "$engine" "$suite") \

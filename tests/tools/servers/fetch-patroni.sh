@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # fetch-patroni.sh DIR: unpack Patroni, etcd and HAProxy from this machine's
 # Debian under DIR, for patroni.sh.  Nothing is installed, since the packages
-# would start services.  They come with what they need and this machine does not
-# have; Python is this machine's.  DIR/version is made last, and with it there is
+# would start services.  These three come even where they are installed, and with
+# them what they need and this machine lacks; Python is this machine's.  DIR/version is made last, and with it there is
 # nothing to do.
-set -eu
+set -eu -o pipefail
 
 fail() {
     echo "fetch-patroni: $*" >&2
@@ -19,11 +19,11 @@ done
 rm -rf "${1:?}"
 mkdir -p "$1/debs"
 cd "$1/debs"
-packages=$(apt-get -s install --no-install-recommends patroni etcd-server \
-    haproxy 2>/dev/null | awk '$1 == "Inst" { print $2 }') ||
-    fail "apt knows no patroni, etcd-server and haproxy"
+named=(patroni etcd-server haproxy)
+packages=$(apt-get -s install --no-install-recommends "${named[@]}" 2>/dev/null |
+    awk '$1 == "Inst" { print $2 }') || fail "apt does not know ${named[*]}"
 # shellcheck disable=SC2086 # several
-apt-get -q -o APT::Sandbox::User=root download $packages >log 2>&1 ||
+apt-get -q -o APT::Sandbox::User=root download "${named[@]}" $packages >log 2>&1 ||
     fail "cannot download: $(tail -n 1 log)"
 for deb in *.deb; do
     dpkg-deb -x "$deb" ..

@@ -302,18 +302,22 @@ galera_repair() {
 
 # --------------------------------------------------------------------------
 
-# Print the kind of the cluster that with.sh has started.
+# Print the kind of the cluster that with.sh has started, if there is one.
 kind() {
-    [ -z "${SQLOCK_TEST_PATRONI:-}" ] || basename "$SQLOCK_TEST_PATRONI"
-    [ -z "${SQLOCK_TEST_MYSQL_REPLICA_URL:-}" ] || echo replica
-    [ -z "${SQLOCK_TEST_GROUP_1_URL:-}" ] || echo group
-    [ -z "${SQLOCK_TEST_GALERA_1_URL:-}" ] || echo galera
+    local kinds=()
+    [ -z "${SQLOCK_TEST_PATRONI:-}" ] ||
+        kinds+=("$(basename "$SQLOCK_TEST_PATRONI")")
+    [ -z "${SQLOCK_TEST_MYSQL_REPLICA_URL:-}" ] || kinds+=(replica)
+    [ -z "${SQLOCK_TEST_GROUP_1_URL:-}" ] || kinds+=(group)
+    [ -z "${SQLOCK_TEST_GALERA_1_URL:-}" ] || kinds+=(galera)
+    [ ${#kinds[@]} -le 1 ] || die "several clusters: ${kinds[*]}"
+    echo "${kinds[*]}"
 }
 
 action=$1
 shift
 if [ "$action" = run ]; then
-    SQLOCK_TEST_PROMOTION=$(kind)
+    SQLOCK_TEST_PROMOTION=$(kind) || exit 1
     [ -z "$SQLOCK_TEST_PROMOTION" ] || export SQLOCK_TEST_PROMOTION
     exec "$@"
 fi
