@@ -91,6 +91,8 @@ static void name_member(const struct lk_member *member, sqlock_error *err)
         return;
     if (!member->is_told || err->code != member->rc)
         (void)lk_error(err, member->rc, "%s", sqlock_strerror(member->rc));
+    else if (member->rc == SQLOCK_EDEADLOCK)
+        return; /* lk_deadlock() names it for a call for one, too */
     lk_error_name(err, member->lock->slot);
 }
 

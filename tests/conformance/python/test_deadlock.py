@@ -18,8 +18,9 @@ PERMIT = {"shared": True, "permits": 1}
 
 
 def told(take):
-    with pytest.raises(sqlock.Deadlock):
+    with pytest.raises(sqlock.Deadlock) as error:
         take()
+    return str(error.value)
 
 
 # ------------------------------------------------------------------ threads --
@@ -40,7 +41,8 @@ def test_a_thread_that_waits_for_itself_is_told(registry, name, first, mode):
     with registry.acquire(name, **first) as lease:
         told(lambda: registry.acquire(name, 60, **mode))
         told(lambda: registry.acquire(name, **mode))
-        told(lambda: registry.acquire_many([name, name + "2"], 60, **mode))
+        why = told(lambda: registry.acquire_many([name, name + "2"], 60, **mode))
+        assert why.count(name) == 1
         assert registry.try_acquire(name, **mode) is None
         lease.check()
     registry.acquire(name, 60).release()
