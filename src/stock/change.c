@@ -54,7 +54,7 @@ static int lock_or_make(struct lk_stock_operation *op,
     rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
     if (rc != 0 || !op->stock->tables.is_ours)
         return rc;
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_MAKE, &arguments, NULL, err);
     return rc < 0 ? rc
                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
@@ -101,6 +101,6 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
         rc = find_delta(op, line, there, err);
     if (rc < 0)
         return rc;
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     return lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
 }

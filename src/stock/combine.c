@@ -167,7 +167,7 @@ static int record(struct lk_combine *combine, sqlock_error *err)
     entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&combine->operation, NULL, &arguments);
+    lk_stock_arguments_of(&combine->operation, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
     rc = lk_stock_do(&combine->operation, SQLOCK_STOCK_SQL_RECORD, &arguments,
                      &affected, err);
@@ -313,7 +313,7 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     orders = write_orders(combine, false);
     if (orders == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&combine->operation, NULL, &arguments);
+    lk_stock_arguments_of(&combine->operation, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
     rc = lk_stock_send(&combine->operation, SQLOCK_STOCK_SQL_ENTRIES,
                        &arguments, &entries, err);

@@ -41,7 +41,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     struct lk_stock_arguments arguments;
     int rc;
 
-    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_arguments_of(&op, NULL, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, most);
     lk_stock_argument(&arguments, SQLOCK_SP_STATE, state);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, age_us);
@@ -137,7 +137,7 @@ static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
     size_t rows;
     int rc;
 
-    lk_stock_arguments(&op, line, &arguments);
+    lk_stock_arguments_of(&op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_NAME, line->name);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, DUE_AT_A_TIME);
     do {

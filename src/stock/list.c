@@ -72,7 +72,7 @@ int sqlock_stock_list_sized(sqlock_stock *stock, sqlock_stock_item **items,
         rc = lk_stock_check(stock, NULL, err);
     if (rc < 0)
         return rc;
-    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_arguments_of(&op, NULL, &arguments);
     rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_LIST, &arguments, &rows, err);
     if (rc == 0)
         rc = copy(items, &rows, err);

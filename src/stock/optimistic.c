@@ -16,7 +16,7 @@ static int swap(struct lk_stock_operation *op, struct lk_stock_line *line,
     int64_t affected = 0;
     int rc;
 
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_VERSION, expected);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_SWAP, &arguments, &affected, err);
     if (rc == 0 && affected == 0)
@@ -35,7 +35,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     bool exists;
     int rc;
 
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_READ_VERSION, &arguments, &result,
                        err);
     exists = result.rows > 0;

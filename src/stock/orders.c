@@ -78,7 +78,7 @@ static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
 
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_RECORD, &arguments, &affected, err);
     free(entries);
@@ -95,7 +95,7 @@ int lk_stock_combine(struct lk_stock_operation *op,
     sqlock_result result = {0};
     int rc;
 
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_COMBINE, &arguments, &result, err);
     if (rc == 0 && result.rows > 0) {
@@ -194,7 +194,7 @@ int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
     orders = lk_writer_close(&writer);
     if (orders == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, entries, err);
     free(orders);

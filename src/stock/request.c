@@ -53,7 +53,7 @@ static int reserve(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_stock_arguments arguments;
 
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_TTL, op->ttl_us);
     return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
 }

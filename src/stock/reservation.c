@@ -25,7 +25,7 @@ static int look_at(struct lk_stock_operation *op, struct look *look,
     int rc;
 
     memset(look, 0, sizeof *look);
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_STATUS, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_TEXT) {
         look->state = result.cells[0].text[0];
@@ -128,7 +128,7 @@ static int give_back(struct lk_stock_operation *op, sqlock_error *err)
     sqlock_result_clear(&entries);
     if (rc < 0)
         return rc;
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     return lk_stock_do(op, SQLOCK_STOCK_SQL_UNDO, &arguments, NULL, err);
 }
 
@@ -141,7 +141,7 @@ static int end_by(struct lk_stock_operation *op, sqlock_stock_kind kind,
     int64_t affected = 0;
     int rc;
 
-    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_arguments_of(op, NULL, &arguments);
     rc = lk_stock_do(op, kind, &arguments, &affected, err);
     if (rc < 0)
         return rc;

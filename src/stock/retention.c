@@ -78,7 +78,7 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
     int64_t affected = 0;
     int rc;
 
-    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_arguments_of(&op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, reap->age_us);
     rc = lk_stock_do(&op, kind, &arguments, &affected, err);
@@ -150,7 +150,7 @@ static int read_old(const struct reap *reap, struct lk_stock_page *at,
     struct lk_stock_arguments arguments;
     int rc;
 
-    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_arguments_of(&op, NULL, &arguments);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, PAGE_ROWS);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_LINE, at->line);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, reap->age_us);

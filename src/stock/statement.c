@@ -20,9 +20,9 @@ void lk_stock_argument_integer(struct lk_stock_arguments *arguments,
     arguments->values[which] = sqlock_integer(integer);
 }
 
-void lk_stock_arguments(const struct lk_stock_operation *op,
-                        const struct lk_stock_line *line,
-                        struct lk_stock_arguments *out)
+void lk_stock_arguments_of(const struct lk_stock_operation *op,
+                           const struct lk_stock_line *line,
+                           struct lk_stock_arguments *out)
 {
     memset(out, 0, sizeof *out);
     lk_stock_argument(out, SQLOCK_SP_ORDER, op->order);
@@ -61,7 +61,7 @@ int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
     sqlock_result result = {0};
     int rc;
 
-    lk_stock_arguments(op, line, &arguments);
+    lk_stock_arguments_of(op, line, &arguments);
     rc = lk_stock_send(op, kind, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type != SQLOCK_INT64)
         rc = lk_error(err, SQLOCK_EDATABASE,

@@ -110,9 +110,9 @@ struct lk_stock_operation {
 
 /* Set the arguments that most statements of an operation have and, unless it is
  * NULL, those of a line.  Texts are not copied. */
-void lk_stock_arguments(const struct lk_stock_operation *op,
-                        const struct lk_stock_line *line,
-                        struct lk_stock_arguments *out);
+void lk_stock_arguments_of(const struct lk_stock_operation *op,
+                           const struct lk_stock_line *line,
+                           struct lk_stock_arguments *out);
 void lk_stock_argument(struct lk_stock_arguments *arguments,
                        sqlock_stock_parameter which, const char *text);
 void lk_stock_argument_integer(struct lk_stock_arguments *arguments,

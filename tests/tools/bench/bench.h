@@ -57,11 +57,15 @@ struct bench_target {
     bool is_set_up;  /* another process has made the tables and rows */
 };
 
-#define BENCH_URL_SIZE 1024
-/** Write the URL of the target, on PostgreSQL with durability=fast, to @p out.
- *  @return 0; -1: it does not fit */
-int bench_fast_url(char out[BENCH_URL_SIZE], const struct bench_target *target,
-                   struct bench_failure *failure);
+/** A target whose leases do not wait for the disk, on PostgreSQL. */
+struct bench_fast {
+    struct bench_target target;
+    char url[1024];
+};
+/** Make it of another target, with durability=fast in the URL.
+ *  @return 0; -1: the URL does not fit */
+int bench_make_fast(struct bench_fast *fast, const struct bench_target *target,
+                    struct bench_failure *failure);
 
 /** Return the pool_size of a registry for the clients of @p target: one
  *  connection each, but at most the largest pool_size. */

@@ -269,8 +269,8 @@ bool bench_case_is_there(const struct bench_case *the_case)
     return false;
 }
 
-int bench_fast_url(char out[BENCH_URL_SIZE], const struct bench_target *target,
-                   struct bench_failure *failure)
+int bench_make_fast(struct bench_fast *fast, const struct bench_target *target,
+                    struct bench_failure *failure)
 {
     const char *tail = strchr(target->url, '?') == NULL ? "?durability=fast"
                                                         : "&durability=fast";
@@ -278,9 +278,12 @@ int bench_fast_url(char out[BENCH_URL_SIZE], const struct bench_target *target,
 
     if (strcmp(target->database, "postgres") != 0)
         tail = "";
-    length = snprintf(out, BENCH_URL_SIZE, "%s%s", target->url, tail);
-    return length < BENCH_URL_SIZE ? 0
-                                   : bench_fail(failure, "the URL is too long");
+    fast->target = *target;
+    fast->target.url = fast->url;
+    length = snprintf(fast->url, sizeof fast->url, "%s%s", target->url, tail);
+    return length < (int)sizeof fast->url
+               ? 0
+               : bench_fail(failure, "the URL is too long");
 }
 
 unsigned bench_pool_size(const struct bench_target *target)

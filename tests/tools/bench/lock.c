@@ -74,13 +74,11 @@ int lock_setup(void **out, const struct bench_target *target,
 int fast_setup(void **out, const struct bench_target *target,
                struct bench_failure *failure)
 {
-    struct bench_target fast = *target;
-    char url[BENCH_URL_SIZE];
+    struct bench_fast fast;
 
-    fast.url = url;
-    if (bench_fast_url(url, target, failure) < 0)
-        return -1;
-    return set_up(out, &fast, "fast", false, failure);
+    return bench_make_fast(&fast, target, failure) < 0
+               ? -1
+               : set_up(out, &fast.target, "fast", false, failure);
 }
 
 int pooled_setup(void **out, const struct bench_target *target,
