@@ -323,6 +323,9 @@ class Core:
                     function(one, *rest)
             for quorum in list(self.quorums.values()):
                 quorum.end(closes=True)
+            for end in list(self._ends.values()):
+                if end.what == "lock":  # its number is another's after this
+                    held_by.pop(end.out.value or 0, None)
             pointer = self.pointer
             if pointer:
                 self.pointer = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set
 from typing import Tuple, TypeVar, Union
@@ -163,12 +164,29 @@ class AsyncStock(AsyncEnding):
         self._stock = stock
         self._threads = ThreadPoolExecutor(_STOCK_THREADS, "sqlock stock")
         self._is_closed = False  # close() has begun
+        self._uses = 0  # by the threads of transactions
+        self._change = threading.Condition()
 
-    async def _run(self, function: Callable[[], Result]) -> Result:
+    def _check(self) -> None:
         if self._is_closed:
             raise Closed("the stock has been closed")
+
+    async def _run(self, function: Callable[[], Result]) -> Result:
+        self._check()
         self._stock._must()
         return await in_thread(function, submit=self._threads.submit)
+
+    def _use(self, function: Callable[[], Result]) -> Result:
+        """Call it in the thread of a transaction; close() waits for its end."""
+        with self._change:
+            self._check()
+            self._uses += 1
+        try:
+            return function()
+        finally:
+            with self._change:
+                self._uses -= 1
+                self._change.notify_all()
 
     async def _run_in(
         self,
@@ -179,9 +197,9 @@ class AsyncStock(AsyncEnding):
     ) -> Result:
         if tx is not None:
             _native.instance(tx, "tx", AsyncTransaction)
-            return await tx._run(
-                functools.partial(method, *arguments, tx=tx._must(), **options)
-            )
+            self._check()
+            call = functools.partial(method, *arguments, tx=tx._must(), **options)
+            return await tx._run(lambda: self._use(call))
         return await self._run(functools.partial(method, *arguments, **options))
 
     async def close(self) -> None:
@@ -191,6 +209,8 @@ class AsyncStock(AsyncEnding):
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True)
+        with self._change:
+            self._change.wait_for(lambda: self._uses == 0)
         self._stock.close()
 
     async def __aenter__(self) -> AsyncStock:

@@ -312,18 +312,26 @@ def test_orders_in_asyncio(registry, name):
     asyncio.run(main())
 
 
-def test_a_stock_that_is_being_closed_is_closed(registry, name):
+@pytest.mark.parametrize("in_tx", [False, True])
+def test_a_stock_that_is_being_closed_is_closed(registry, name, in_tx):
     began, goes_on = threading.Event(), threading.Event()
-
-    def work():
-        began.set()
-        assert goes_on.wait(60)
-        return "done"
 
     async def main():
         stock = await registry.astock()
         await stock.set(name, 5)
-        task = asyncio.create_task(stock._run(work))
+
+        def work(tx=None):
+            began.set()
+            assert goes_on.wait(60)
+            return stock._stock._pointer is not None
+
+        async def use():
+            if not in_tx:
+                return await stock._run(work)
+            async with registry.atransaction() as tx:
+                return await stock._run_in(tx, work)
+
+        task = asyncio.create_task(use())
         try:
             while not began.is_set():
                 await asyncio.sleep(0.01)
@@ -332,9 +340,10 @@ def test_a_stock_that_is_being_closed_is_closed(registry, name):
                 await asyncio.sleep(0.01)
             with pytest.raises(sqlock.Closed):
                 await stock.deduct(name)
+            await asyncio.wait([closing], timeout=0.2)  # it must not end yet
         finally:
             goes_on.set()
-        assert await task == "done"
+        assert await task, "the stock was freed under a call"
         await closing
         with pytest.raises(sqlock.Closed):
             await stock.deduct(name)

@@ -153,6 +153,16 @@ print("closed", flush=True)
 """
 
 
+def test_a_closed_registry_leaves_no_number_of_a_lease(url, name):
+    registry = sqlock.open(url)
+    lease = registry.acquire(name)
+    number = lease._handle.pointer
+    registry.close()
+    assert number not in _core.held_by  # it may be another's from now on
+    with pytest.raises(sqlock.Closed):
+        lease.release()
+
+
 def test_a_registry_collected_in_a_callback_is_closed(url, name):
     with Program(COLLECTS, url, name) as program:
         program.says("refused")
