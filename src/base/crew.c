@@ -14,12 +14,12 @@
 
 #define PATIENCE_MAX_NS (64 * LK_NS_PER_MS)
 
-void lk_crew_init(struct lk_crew *crew, uint32_t places, bool thins_out)
+void lk_crew_init(struct lk_crew *crew, uint32_t places, uint32_t crowd)
 {
     memset(crew, 0, sizeof *crew);
     (void)pthread_mutex_init(&crew->mutex, NULL);
     crew->places = places;
-    crew->thins_out = thins_out;
+    crew->crowd = crowd;
 }
 
 void lk_crew_clear(struct lk_crew *crew)
@@ -31,7 +31,8 @@ void lk_crew_clear(struct lk_crew *crew)
 
 static bool is_crowd(const struct lk_crew *crew)
 {
-    return crew->thins_out && crew->members > crew->places;
+    return crew->crowd > 0 &&
+           (crew->members > crew->crowd || crew->members > crew->places);
 }
 
 /* Take a member out of the queue, whose link is *at, behind `before`. */
@@ -64,7 +65,7 @@ static bool enter(struct lk_crew *crew, struct lk_crew_member *self)
     bool is_free;
 
     pthread_mutex_lock(&crew->mutex);
-    crew->members += crew->thins_out;
+    crew->members += crew->crowd > 0;
     self->came_in = crew->rounds - crew->leaders;
     is_free = crew->leaders == 0 || (crew->leaders < crew->places &&
                                      crew->first == NULL && !is_crowd(crew));
@@ -210,7 +211,7 @@ void lk_crew_dismiss(struct lk_crew_member *head)
 
 void lk_crew_leave(struct lk_crew *crew, struct lk_crew_member *self)
 {
-    if (crew->thins_out) {
+    if (crew->crowd > 0) {
         pthread_mutex_lock(&crew->mutex);
         crew->members--;
         pthread_mutex_unlock(&crew->mutex);

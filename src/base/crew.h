@@ -37,14 +37,14 @@ struct lk_crew {
     uint32_t places;                     /* leaders at most */
     uint32_t leaders;
     uint64_t rounds; /* how often a member has begun to lead */
-    /* of a crowd, which is more members than places, one leads, until the
-     * patience of another is over.  Otherwise each place goes to the next that
-     * waits, and members are not counted. */
-    bool thins_out;
+    /* of a crowd, which is more members than this or than places, one leads,
+     * until the patience of another is over.  0: there is no crowd; each place
+     * goes to the next that waits, and members are not counted. */
+    uint32_t crowd;
     uint32_t members; /* those that wait, lead, or are worked for */
 };
 
-void lk_crew_init(struct lk_crew *crew, uint32_t places, bool thins_out);
+void lk_crew_init(struct lk_crew *crew, uint32_t places, uint32_t crowd);
 void lk_crew_clear(struct lk_crew *crew);
 
 /* Join, and wait until a leader has done the work, or the member leads, or

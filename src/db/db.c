@@ -55,7 +55,7 @@ int lk_db_init(struct lk_db *db, const char *url,
     lk_epoch_init(&db->epoch);
     lk_known_init(&db->known);
     lk_outage_init(&db->outage);
-    lk_crew_init(&db->group, 1, false);
+    lk_crew_init(&db->group, 1, 0);
     lk_ids_init(&db->ids, LK_IDS_FIRST, LK_IDS_LIBRARY);
     lk_ids_init(&db->texts, LK_IDS_FIRST + LK_IDS_LIBRARY, LK_IDS_APPLICATION);
     init_pools(db, options);

@@ -195,7 +195,7 @@ void lk_store_init(struct lk_store *store)
     lk_service_init(&store->background);
     lk_grace_init(&store->grace);
     lk_resolver_init(&store->resolver, store);
-    lk_crew_init(&store->together, 1, true);
+    lk_crew_init(&store->together, 1, LK_TOGETHER_CROWD);
 }
 
 void lk_store_clear(struct lk_store *store)

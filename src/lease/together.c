@@ -5,10 +5,10 @@
  * At most as many statements are under way as the pool has connections.  One
  * that has ended gives its place to the first thread that waits, the leader,
  * which sends for all that wait with a statement of the same kind.  In a crowd,
- * of more threads than connections, it gives the place up, until one statement
- * is left, which is then about many leases: about ten it costs the server as
- * much as two or three about one.  Where that takes long, places are taken
- * again.
+ * of more threads than connections or than LK_TOGETHER_CROWD, it gives the
+ * place up, until one statement is left, which is then about many leases: about
+ * ten it costs the server as much as two or three about one.  Where that takes
+ * long, places are taken again.
  */
 #include "lease/together.h"
 

@@ -38,7 +38,7 @@ static struct lk_combine_queue *make_queue(sqlock_stock *stock,
         free(queue);
         return NULL;
     }
-    lk_crew_init(&queue->crew, 1, false);
+    lk_crew_init(&queue->crew, 1, 0);
     return queue;
 }
 

@@ -27,14 +27,15 @@ struct crowd {
     atomic_uint lost; /* answers */
 };
 
-/* Open a registry of two connections, a lock for each thread, and use each
+/* Open a registry of so many connections, a lock for each thread, and use each
  * lock once, so that its row is there. */
-static void gather(struct crowd *crowd, struct fixture *f)
+static void gather_at(struct crowd *crowd, struct fixture *f,
+                      uint32_t pool_size)
 {
     sqlock_options options = fixture_options(f);
 
     memset(crowd, 0, sizeof *crowd);
-    options.pool_size = 2;
+    options.pool_size = pool_size;
     crowd->registry = fixture_tapped(f, &options);
     atomic_store(&crowd->left, THREADS);
     for (size_t i = 0; i < THREADS; i++) {
@@ -46,6 +47,11 @@ static void gather(struct crowd *crowd, struct fixture *f)
         lock_give(crowd->locks[i]);
     }
     tap_reset();
+}
+
+static void gather(struct crowd *crowd, struct fixture *f)
+{
+    gather_at(crowd, f, 2);
 }
 
 /* Assert that no row was left taken, and that tokens went on to rise. */
@@ -108,14 +114,15 @@ static uint64_t pool_waits(struct crowd *crowd, struct fixture *f)
     return stats.pool_wait.count;
 }
 
-static void test_threads_that_wait_share_statements(void **state)
+/* Let all threads use a pool of that size, and assert that some statements were
+ * about several locks. */
+static void share_statements(struct fixture *f, uint32_t pool_size)
 {
-    struct fixture *f = *state;
     struct crowd crowd;
     struct workers workers;
     uint64_t sent, waits;
 
-    gather(&crowd, f);
+    gather_at(&crowd, f, pool_size);
     waits = pool_waits(&crowd, f);
     workers_start(&workers, THREADS, take_and_give, &crowd);
     workers_join(&workers);
@@ -127,6 +134,17 @@ static void test_threads_that_wait_share_statements(void **state)
                     UINT64_C(2) * THREADS * ROUNDS);
     }
     disperse(&crowd, f);
+}
+
+static void test_threads_that_wait_share_statements(void **state)
+{
+    share_statements(*state, 2);
+}
+
+/* A connection for each thread does not let each send alone. */
+static void test_threads_share_statements_in_a_large_pool(void **state)
+{
+    share_statements(*state, THREADS);
 }
 
 /* The database has carried a statement out, and its answer is lost: each of
@@ -448,6 +466,8 @@ static void test_a_cancelled_waiter_finishes_its_call(void **state)
 
 static const struct test tests[] = {
     TEST(test_threads_that_wait_share_statements),
+    TEST_ON(test_threads_share_statements_in_a_large_pool, ON_SERVERS,
+            IN_SQLOCK),
     TEST(test_a_shared_statement_without_an_answer),
     TEST_ON(test_a_locked_row_holds_up_no_other, ON_POSTGRES | ON_MYSQL,
             IN_SQLOCK),

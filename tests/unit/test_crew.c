@@ -79,14 +79,14 @@ static int run(struct worker *worker)
     return 0;
 }
 
-static void work_in(uint32_t places, bool thins_out)
+static void work_in(uint32_t places, uint32_t crowd)
 {
     struct workers workers;
 
     atomic_store(&most_leaders, 0);
     atomic_store(&done, 0);
     atomic_store(&left, 0);
-    lk_crew_init(&crew, places, thins_out);
+    lk_crew_init(&crew, places, crowd);
     workers_start(&workers, THREADS, run, NULL);
     workers_join(&workers);
     assert_int_equal(atomic_load(&done) + atomic_load(&left), THREADS * ROUNDS);
@@ -101,10 +101,11 @@ static void work_in(uint32_t places, bool thins_out)
 static void test_each_work_is_done_once(void **state)
 {
     (void)state;
-    work_in(1, false);
-    work_in(1, true);
-    work_in(4, false);
-    work_in(4, true);
+    work_in(1, 0);
+    work_in(1, 1);
+    work_in(4, 0);
+    work_in(4, 4);
+    work_in(4, 2);
 }
 
 /* A member that comes during a round is in the next one. */
@@ -114,7 +115,7 @@ static void test_rounds_are_counted_from_the_one_it_came_in(void **state)
     bool has_waited;
 
     (void)state;
-    lk_crew_init(&crew, 1, false);
+    lk_crew_init(&crew, 1, 0);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(
             lk_crew_join(&crew, &works[i].member, 0, 0, &has_waited),
@@ -132,8 +133,36 @@ static void test_rounds_are_counted_from_the_one_it_came_in(void **state)
     lk_crew_clear(&crew);
 }
 
+/* In a crowd a place stays free until somebody has waited for long enough: so
+ * leaders that hang stop nobody. */
+static void test_a_crowd_leaves_places_to_the_impatient(void **state)
+{
+    struct work works[4];
+    bool has_waited;
+
+    (void)state;
+    lk_crew_init(&crew, 3, 2);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(lk_crew_join(&crew, &works[i].member,
+                                      i == 2 ? 0 : LK_NEVER, 1, &has_waited),
+                         i == 2 ? LK_CREW_LEFT : LK_CREW_LEADS);
+        assert_int_equal(has_waited, i >= 2);
+        if (i == 2)
+            lk_crew_leave(&crew, &works[i].member);
+    }
+    assert_int_equal(crew.leaders, 3);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 2) {
+            lk_crew_pass_on(&crew);
+            lk_crew_leave(&crew, &works[i].member);
+        }
+    assert_int_equal(crew.leaders, 0);
+    lk_crew_clear(&crew);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_each_work_is_done_once),
+    cmocka_unit_test(test_a_crowd_leaves_places_to_the_impatient),
     cmocka_unit_test(test_rounds_are_counted_from_the_one_it_came_in),
 };
 const struct suite suite_crew = SUITE("crews", tests);
