@@ -95,7 +95,7 @@ describe() { # ENGINE
 # Print the suites that run on this engine only, in addition to $suites.
 own_suites() { # ENGINE
     case $1 in
-    standby*) echo failover ;;
+    standby*) echo failover promotion ;;
     galera | group) echo "$1" promotion ;;
     replica | spring) echo "$1" ;;
     patroni* | replica-mariadb) echo promotion ;;

@@ -47,6 +47,94 @@ join_urls() { # URL...
     echo "${1%@*}@$all/${1##*/}"
 }
 
+# Kill a server of PostgreSQL with all its processes.
+kill_postgres() { # PID
+    kill -STOP "$1" # so that it starts no more children
+    pkill -KILL -P "$1"
+    kill -KILL "$1"
+}
+
+# ------------------------------------------- PostgreSQL and its standby --
+
+# The servers' names are "primary" and "async", whichever is which; "sync" is
+# held back.
+standby_ask() { # NAME SQL
+    local dir=$SQLOCK_TEST_POSTGRES_CLUSTER/$1 url
+    url=$(sed -n "s/^SQLOCK_TEST_POSTGRES_URL='\(.*\)'$/\1/p" "$dir/env")
+    "$SQLOCK_TEST_POSTGRES_BIN/psql" -X -q -A -t -h "$dir/run" \
+        -p "$(port_in "$url")" -U postgres -d postgres -c "$2" 2>/dev/null
+}
+
+standby_primary() {
+    local name
+    for name in primary async; do
+        [ "$(standby_ask "$name" 'SELECT pg_is_in_recovery()')" != f ] || {
+            echo "$name"
+            return
+        }
+    done
+    return 1
+}
+
+standby_pid() { # NAME
+    head -n 1 "$SQLOCK_TEST_POSTGRES_CLUSTER/$1/data/postmaster.pid"
+}
+
+
+standby_url() {
+    touch "$SQLOCK_TEST_POSTGRES_CLUSTER/sync/hold"
+    kill -KILL "$(standby_pid sync)"
+    standby_ask primary "ALTER SYSTEM SET synchronous_standby_names = ''"
+    standby_ask primary 'SELECT pg_reload_conf()' >/dev/null
+    join_urls "$SQLOCK_TEST_POSTGRES_URL" "$SQLOCK_TEST_POSTGRES_ASYNC_URL"
+}
+
+standby_lag() {
+    local name
+    name=$(standby_primary) || die "no primary"
+    # shellcheck disable=SC2046 # numbers
+    kill -STOP $(standby_ask "$name" 'SELECT pid FROM pg_stat_replication')
+}
+
+standby_other() { # NAME
+    [ "$1" = primary ] && echo async || echo primary
+}
+
+standby_fail() {
+    local name
+    name=$(standby_primary) || die "no primary"
+    touch "$SQLOCK_TEST_POSTGRES_CLUSTER/$name/hold"
+    kill_postgres "$(standby_pid "$name")"
+    standby_ask "$(standby_other "$name")" 'SELECT pg_promote()' >/dev/null
+    echo "$name"
+}
+
+standby_follows() { # PRIMARY
+    [ "$(standby_ask "$1" "SELECT COUNT(*) FROM pg_stat_replication
+        WHERE state = 'streaming'")" = 1 ]
+}
+
+# The old primary has commits that its successor lacks: it gets a copy of the
+# successor's data, while nobody uses that.
+standby_repair() {
+    local cluster=$SQLOCK_TEST_POSTGRES_CLUSTER name old url
+    name=$(standby_primary) || die "no primary"
+    old=$(standby_other "$name")
+    url=$(sed -n "s/^SQLOCK_TEST_POSTGRES_URL='\(.*\)'$/\1/p" \
+        "$cluster/$name/env")
+    touch "$cluster/$name/hold"
+    kill -INT "$(standby_pid "$name")"
+    until_true 60 test ! -e "$cluster/$name/data/postmaster.pid"
+    until_true 60 test ! -e "$cluster/$name/pid"
+    rm -rf "$cluster/$old/data"
+    cp -a "$cluster/$name/data" "$cluster/$old/data"
+    echo "primary_conninfo = 'host=$cluster/$name/run port=$(port_in "$url")\
+ user=postgres application_name=$old'" >>"$cluster/$old/data/postgresql.auto.conf"
+    touch "$cluster/$old/data/standby.signal"
+    rm "$cluster/$old/hold" "$cluster/$name/hold"
+    until_true 60 standby_follows "$name"
+}
+
 # ------------------------------------------------------------------ Patroni --
 
 patroni_url() {
@@ -85,9 +173,7 @@ patroni_fail() {
     local node pid
     node=$(patroni_primary) || die "no primary"
     pid=$(head -n 1 "$SQLOCK_TEST_PATRONI/$node/data/postmaster.pid")
-    kill -STOP "$pid" # so that it starts no more children
-    pkill -KILL -P "$pid"
-    kill -KILL "$pid"
+    kill_postgres "$pid"
     echo "$node"
 }
 
@@ -307,6 +393,7 @@ kind() {
     local kinds=()
     [ -z "${SQLOCK_TEST_PATRONI:-}" ] ||
         kinds+=("$(basename "$SQLOCK_TEST_PATRONI")")
+    [ -z "${SQLOCK_TEST_POSTGRES_CLUSTER:-}" ] || kinds+=(standby)
     [ -z "${SQLOCK_TEST_MYSQL_REPLICA_URL:-}" ] || kinds+=(replica)
     [ -z "${SQLOCK_TEST_GROUP_1_URL:-}" ] || kinds+=(group)
     [ -z "${SQLOCK_TEST_GALERA_1_URL:-}" ] || kinds+=(galera)
