@@ -21,8 +21,9 @@ struct expiry {
     sqlock_tx *tx; /* NULL: each has a transaction of its own */
     struct lk_stock_page page;
     int64_t until_ns; /* no further page of an item then; 0: there is no end */
-    int64_t expired;
-    int rc; /* the first failure that did not stop the others */
+    int64_t expired;  /* by this call */
+    int64_t ended;    /* by whomever, of those that were found overdue */
+    int rc;           /* the first failure that did not stop the others */
     sqlock_error why;
 };
 
@@ -97,8 +98,10 @@ static int expire_one(struct expiry *expiry, const char *order,
         expiry->expired++;
     /* The reservation may have been claimed or cancelled meanwhile, or the
      * clock put back. */
-    if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
+    if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND) {
+        expiry->ended++;
         return 0;
+    }
     if (is_of_one(rc, expiry->tx != NULL)) {
         note_failure(expiry, order, rc, &own);
         return 0;
@@ -143,14 +146,14 @@ static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
     do {
         sqlock_result due = {0};
 
-        before = expiry->expired;
+        before = expiry->ended;
         rc =
             lk_stock_send(&op, SQLOCK_STOCK_SQL_OVERDUE, &arguments, &due, err);
         rows = due.rows;
         for (size_t i = 0; rc == 0 && i < rows; i++)
             rc = expire_one(expiry, due.cells[i].text, err);
         sqlock_result_clear(&due);
-    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->expired > before &&
+    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->ended > before &&
              has_time(expiry));
     return rc;
 }
@@ -166,7 +169,7 @@ int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err)
     for (size_t i = 0; rc == 0 && i < op->count; i++)
         if (op->lines[i].result == SQLOCK_EINSUFFICIENT)
             rc = expire_item(&expiry, &op->lines[i], err);
-    return rc < 0 ? rc : expiry.expired > 0;
+    return rc < 0 ? rc : expiry.ended > 0;
 }
 
 int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,

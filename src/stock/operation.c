@@ -84,15 +84,26 @@ static bool is_one_step(const struct lk_stock_operation *op)
     return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET;
 }
 
+/* Forget what the attempt before has found. */
+static void begin_attempt(struct lk_stock_operation *op)
+{
+    op->is_duplicate = false;
+    for (size_t i = 0; i < op->count; i++) {
+        op->lines[i].left = -1;
+        op->lines[i].result = 0;
+    }
+}
+
 /* Attempt the operation in the application's transaction, and undo it there
  * after a failure.  A savepoint takes two statements more, so what is one step
- * has none.  If the attempt is the first one, EINSUFFICIENT is no answer
+ * has none.  Unless the attempt is the last one, EINSUFFICIENT is no answer
  * yet. */
 static int attempt_in(struct lk_stock_operation *op, lk_stock_body body,
-                      bool is_first, sqlock_error *err)
+                      bool is_last, sqlock_error *err)
 {
     int rc;
 
+    begin_attempt(op);
     if (is_one_step(op))
         return body(op, err);
     rc = savepoint(op->tx, "SAVEPOINT sqlock_stock", err);
@@ -104,7 +115,7 @@ static int attempt_in(struct lk_stock_operation *op, lk_stock_body body,
 
         if (back < 0)
             return back;
-        if (rc != SQLOCK_EINSUFFICIENT || !is_first)
+        if (rc != SQLOCK_EINSUFFICIENT || is_last)
             rc = settle(op, rc, err);
     }
     /* not sent if the transaction is over */
@@ -112,23 +123,33 @@ static int attempt_in(struct lk_stock_operation *op, lk_stock_body body,
     return rc;
 }
 
-/* Run the operation in the application's transaction.  An attempt that finds
- * too little takes back what is overdue, and is made once more. */
+/* Return whether the attempt that gave rc found too little, so that what is
+ * overdue may help. */
+static bool wants_more(const struct lk_stock_operation *op, int rc)
+{
+    return rc == SQLOCK_EINSUFFICIENT && !op->is_settled && !op->is_duplicate;
+}
+
+/* Run the operation in the application's transaction.  After an attempt that
+ * finds too little, what is overdue is taken back, and there is another one,
+ * until nothing is overdue: an attempt ends at the first line that it
+ * refuses. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {
-    int taken;
+    int taken = 1;
     int rc;
 
     op->tx = tx;
-    rc = attempt_in(op, body, true, err);
-    if (rc != SQLOCK_EINSUFFICIENT || op->is_duplicate)
-        return rc;
-    taken = op->stock->take_back(op, err);
-    if (taken < 0)
-        return taken;
-    return taken > 0 || op->order != NULL ? attempt_in(op, body, false, err)
-                                          : rc;
+    rc = attempt_in(op, body, false, err);
+    while (wants_more(op, rc) && taken > 0) {
+        taken = op->stock->take_back(op, err);
+        if (taken < 0)
+            return taken;
+        if (taken > 0 || op->order != NULL)
+            rc = attempt_in(op, body, taken == 0, err);
+    }
+    return rc;
 }
 
 static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
@@ -214,11 +235,7 @@ static int attempt(struct lk_stock_operation *op, lk_stock_body body,
     const struct lk_stock_strategy *strategy = op->stock->strategy;
     int rc = LK_STOCK_IN_TRANSACTION;
 
-    op->is_duplicate = false;
-    for (size_t i = 0; i < op->count; i++) {
-        op->lines[i].left = -1;
-        op->lines[i].result = 0;
-    }
+    begin_attempt(op);
     if (op->count == 1 && op->kind == LK_KIND_DEDUCT && strategy->alone != NULL)
         rc = strategy->alone(op, err);
     return rc == LK_STOCK_IN_TRANSACTION ? lk_stock_run_apart(op, body, err)
@@ -229,10 +246,10 @@ static int try_once(struct lk_stock_operation *op, lk_stock_body body,
                     sqlock_error *err)
 {
     int rc = attempt(op, body, err);
+    int taken = 1;
 
-    if (rc == SQLOCK_EINSUFFICIENT && !op->is_settled && !op->is_duplicate) {
-        int taken = op->stock->take_back(op, err);
-
+    while (wants_more(op, rc) && taken > 0) {
+        taken = op->stock->take_back(op, err);
         if (taken != 0)
             rc = taken < 0 ? taken : attempt(op, body, err);
     }
