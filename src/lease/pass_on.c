@@ -178,12 +178,11 @@ static int pass_on(struct lk_store *store, const char *key, int64_t deadline_ns,
 
     if (!passing.is_over && is_being_called(queue, passing.now_us))
         return 0;
-    if (plan(&passing) && passing.next[0] == '\0' && passing.kept_count == 0 &&
-        passing.dropped_count == 0)
-        rc = 0; /* nobody waits */
-    else if (passing.dropped != NULL)
+    if (plan(&passing) && (passing.next[0] != '\0' || /* somebody waits */
+                           passing.kept_count + passing.dropped_count > 0)) {
         rc = carry_out(store, key, deadline_ns, row, &passing);
-    *has_dropped = passing.dropped_count > 0;
+        *has_dropped = passing.dropped_count > 0;
+    }
     free_passing(&passing);
     return rc;
 }

@@ -5,9 +5,13 @@
  */
 #include "exhaust.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "lease/pass_on.h"
+#include "lock/registry.h"
 #include "sqlock/async.h"
 #include "support/workers.h"
 
@@ -112,6 +116,64 @@ static void test_a_wait_that_a_release_ends(void **state)
     registry_end(holding);
 }
 
+/* Let a lock's row be free, and two wait for it. */
+static void prepare_tickets(struct fixture *f, void *state)
+{
+    sqlock_lock **lock = state;
+    int64_t now_us = sql_now_us(&f->sql);
+    char queue[512];
+    int length =
+        snprintf(queue, sizeof queue, "{\"e\":%016" PRId64 ",\"q\":[", now_us);
+
+    for (int i = 0; i < 2; i++)
+        length +=
+            snprintf(queue + length, sizeof queue - (size_t)length,
+                     "[\"00000000-0000-4000-8000-00000000000%d\","
+                     "%016" PRId64 ",%016" PRId64 ",\"000000\",\"somebody\"],",
+                     i, now_us + 60000000, now_us - 60000000);
+    (void)snprintf(queue + length, sizeof queue - (size_t)length, "0]}");
+    *lock = lock_obtain(f->a, f->name);
+    lock_take_and_give(*lock);
+    assert_int_equal(sql_run(&f->sql,
+                             "UPDATE %s SET QUEUE = '%s' WHERE LOCK_KEY = '%s'",
+                             f->table, queue, sqlock_key(*lock)),
+                     1);
+}
+
+/* The row is reserved for the first of them, or stays as it is. */
+static void act_pass_on(struct fixture *f, void *state)
+{
+    sqlock_lock **lock = state;
+    struct lk_store *store = &f->a->store;
+
+    (void)lk_row_pass_on(store, sqlock_key(*lock), lk_store_deadline(store));
+}
+
+static void check_tickets(struct fixture *f, void *state)
+{
+    sqlock_lock **lock = state;
+
+    assert_int_equal(sql_integer(&f->sql,
+                                 "SELECT COUNT(*) FROM %s WHERE "
+                                 "LOCK_KEY = '%s' AND QUEUE LIKE '%%-8000-%%'",
+                                 f->table, sqlock_key(*lock)),
+                     1);
+    (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
+    lock_drop(*lock);
+}
+
+static void test_who_waits_keeps_its_ticket(void **state)
+{
+    static const struct experiment experiment = {
+        .prepare = prepare_tickets,
+        .act = act_pass_on,
+        .check = check_tickets,
+        .state_bytes = sizeof(sqlock_lock *),
+    };
+
+    exhaust_all(*state, &experiment);
+}
+
 /* A request that waits for a row keeps no thread where no other can be had. */
 static void test_a_request_that_waits_keeps_no_thread(void **state)
 {
@@ -148,6 +210,7 @@ static void test_a_request_that_waits_keeps_no_thread(void **state)
 
 static const struct test tests[] = {
     TEST(test_a_wait_that_a_release_ends),
+    TEST_ON(test_who_waits_keeps_its_ticket, ON_ALL, IN_SQLOCK),
     TEST(test_a_request_that_waits_keeps_no_thread),
 };
 const struct topic topic_waiting = TOPIC(tests);
