@@ -35,7 +35,7 @@ typedef enum sqlock_insert_id {
 typedef struct sqlock_statement {
     const char *text; /* SQL in the dialect of the database */
     uint32_t id; /* > 0: prepare it once per connection; an id always has the
-                    same text; less than SQLOCK_STATEMENT_IDS.  0: run once;
+                    same text; at most SQLOCK_STATEMENT_IDS.  0: run once;
                     without parameters it need not be prepared */
     sqlock_insert_id insert_id; /* meaning of its insert id */
     bool is_nowait;   /* it does not wait for a row lock.  EBUSY must leave the
@@ -44,7 +44,7 @@ typedef struct sqlock_statement {
     bool may_be_lost; /* it is about leases, or only reads: with durability=fast
                          a crash may take back what it has committed */
 } sqlock_statement;
-/* The greatest id of a statement, plus 1. */
+/* The greatest id of a statement. */
 #define SQLOCK_STATEMENT_IDS 192
 
 /* Parameters that a statement can send. */

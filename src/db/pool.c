@@ -119,11 +119,11 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
 static void signal_change(struct lk_pool *pool)
 {
     if (pool->urgent > 0) {
-        pthread_cond_signal(&pool->at_last);
+        pthread_cond_broadcast(&pool->at_last);
         return;
     }
     /* That one may not want what has become free. */
-    if (pool->proven > 0 || pool->hearer_use != LK_HEARER_FREE)
+    if (pool->choosy > 0 || pool->hearer_use != LK_HEARER_FREE)
         pthread_cond_broadcast(&pool->given_back);
     else
         pthread_cond_signal(&pool->given_back);
@@ -250,11 +250,11 @@ static void await_change(struct lk_pool *pool, const struct lk_wish *wish,
     struct timespec at = lk_timespec(until_ns);
 
     if (!wish->is_urgent) {
-        pool->proven += wish->is_proven;
+        pool->choosy += wish->is_open;
         (void)pthread_cond_timedwait(wish->is_lent ? &pool->returned
                                                    : &pool->given_back,
                                      &pool->mutex, &at);
-        pool->proven -= wish->is_proven;
+        pool->choosy -= wish->is_open;
         return;
     }
     pool->urgent++;

@@ -75,10 +75,10 @@ struct lk_pool {
     struct lk_pool_options options;
     pthread_mutex_t mutex;
     pthread_cond_t given_back; /* wakes threads that take */
-    uint32_t proven;         /* of those: how many want one that has_written */
-    pthread_cond_t returned; /* wakes threads that borrow: is_lent */
-    pthread_cond_t at_last;  /* wakes threads that go before these */
-    uint32_t urgent;         /* of those: how many wait */
+    uint32_t choosy;           /* of those: how many may open none */
+    pthread_cond_t returned;   /* wakes threads that borrow: is_lent */
+    pthread_cond_t at_last;    /* wakes threads that go before these */
+    uint32_t urgent;           /* of those: how many wait */
     struct lk_connection *idle;
     uint32_t opening; /* connections that are being opened */
     uint32_t count;   /* of all: idle, taken and being opened */

@@ -226,6 +226,7 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
 struct taker {
     struct pooled *pooled;
     bool is_urgent;
+    bool is_open;
     atomic_int *order; /* the number of takers that have had one */
     int place;         /* among them, from 1 */
     int keeps_until;   /* so many have had one; 0: not at all */
@@ -237,7 +238,8 @@ static int take_in_turn(struct worker *worker)
     int64_t until_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
     const struct lk_wish wish = {.wait_until_ns = until_ns,
                                  .latest_ns = until_ns,
-                                 .is_urgent = taker->is_urgent};
+                                 .is_urgent = taker->is_urgent,
+                                 .is_open = taker->is_open};
     struct lk_pool *pool = &taker->pooled->db.pool;
     struct lk_connection *connection = NULL;
 
@@ -266,7 +268,7 @@ static void test_urgent_calls_get_a_connection_first(void **state)
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(pooled);
     for (int i = 0; i < 3; i++) {
-        takers[i] = (struct taker){pooled, i == 2, &order, 0, 0};
+        takers[i] = (struct taker){pooled, i == 2, false, &order, 0, 0};
         worker_start(&workers[i], take_in_turn, &takers[i]);
         assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
     }
@@ -289,8 +291,8 @@ static void test_what_an_urgent_call_leaves_is_passed_on(void **state)
 
     for (int i = 0; i < ROUNDS; i++) {
         atomic_int order = 0;
-        struct taker takers[] = {{pooled, true, &order, 0, 2},
-                                 {pooled, false, &order, 0, 0}};
+        struct taker takers[] = {{pooled, true, false, &order, 0, 2},
+                                 {pooled, false, false, &order, 0, 0}};
         struct worker workers[2];
 
         for (int k = 0; k < CONNECTIONS; k++)
@@ -326,6 +328,34 @@ static void test_who_comes_later_leaves_it_to_the_urgent_call(void **state)
     assert_lock_ok(rc, &err);
     pooled->db.pool.urgent--;
     lk_pool_give(&pooled->db.pool, connection);
+}
+
+/* A connection that is in use breaks.  The thread that has waited for longest
+ * may open none: another one opens it, and then gives it to that. */
+static void test_a_free_place_wakes_one_that_may_open(void **state)
+{
+    struct pooled *pooled = *state;
+
+    for (int is_urgent = 0; is_urgent < 2; is_urgent++) {
+        struct lk_connection *taken[CONNECTIONS];
+        atomic_int order = 0;
+        struct taker takers[] = {{pooled, is_urgent, true, &order, 0, 0},
+                                 {pooled, is_urgent, false, &order, 0, 0}};
+        struct worker workers[2];
+
+        for (int i = 0; i < CONNECTIONS; i++)
+            taken[i] = take(pooled);
+        for (int i = 0; i < 2; i++) {
+            worker_start(&workers[i], take_in_turn, &takers[i]);
+            assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
+        }
+        lk_pool_discard(&pooled->db.pool, taken[0]);
+        for (int i = 0; i < 2; i++)
+            worker_join(&workers[i]);
+        assert_int_equal(takers[1].place, 1);
+        for (int i = 1; i < CONNECTIONS; i++)
+            lk_pool_give(&pooled->db.pool, taken[i]);
+    }
 }
 
 struct late_run {
@@ -463,6 +493,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_who_comes_later_leaves_it_to_the_urgent_call, open_pool,
         close_pool),
+    cmocka_unit_test_setup_teardown(test_a_free_place_wakes_one_that_may_open,
+                                    open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_a_patient_run_waits_for_a_connection_in_use, open_pool,
         close_pool),
