@@ -7,7 +7,7 @@
 README.md has the language of a history and the properties.
 """
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 OK, UNKNOWN = "ok", ("uncertain", "unreachable")
 LOSSES = ("lost", "expired")
@@ -29,6 +29,7 @@ class Line:
         self.process = self.who.split(".")[0]
         self.begun = float(words[3])
         self.ended = NEVER if words[4] == "-" else float(words[4])
+        self.last = self.begun if self.ended == NEVER else self.ended
         self.more = dict(word.split("=", 1) for word in words[5:])
         default = "uncertain" if self.ended == NEVER else OK
         self.rc = self.more.get("rc", default)
@@ -50,11 +51,28 @@ class Hold:
         self.until = grant.until  # as it was believed at last
         self.released = None  # the release, or what else ended it
         self.told = None
+        self.after = None  # the first grant after it of the lock alone
         self.died = NEVER
+        self.wrote = 0.0  # when its last guarded write was over
 
     def ended(self):
         """When it was given up, or its holder died."""
         return self.released.begun if self.released else self.died
+
+    def blocks_until(self, lease):
+        """How long others may be refused.  One that was not given back for
+        certain, by one that lives, is renewed for as long as it likes."""
+        if self.released and self.released.rc == OK:
+            return self.released.ended
+        last = max(line.last for line in self.lines)
+        lives = self.died if not self.released else 0.0
+        return max(self.until, last, self.wrote, lives) + lease
+
+    def is_shared_at(self, begun):
+        """Whether it had let others in for sure."""
+        return self.grant.weight or any(
+            line.has_begun("downgrade") and line.ended < begun for line in self.lines
+        )
 
 
 class Belief:
@@ -74,7 +92,12 @@ class History:
             self.read(number, text)
         self.lines.sort(key=lambda line: line.moment)
         self.over = max(
-            (t for line in self.lines for t in (line.begun, line.ended) if t != NEVER),
+            (
+                t
+                for line in self.lines
+                for t in (line.begun, line.ended)
+                if t != NEVER and line.verb != "break"  # which may last
+            ),
             default=0.0,
         )
         self.locks = {}
@@ -95,6 +118,8 @@ class History:
             line.moment = line.begun
             if line.verb in ("acquire", "renew", "observe"):
                 line.moment = line.ended
+            if line.verb == "acquire" and line.rc in LOSSES:
+                line.moment = line.begun  # its loss is told meanwhile
             if line.verb == "stopped":
                 self.stops.append(line)
             elif line.verb == "died":
@@ -134,6 +159,11 @@ class History:
                 hold = now[line.who] = line.hold = Hold(line)
                 hold.died = self.death(line)
                 holds.append(hold)
+            elif line.verb == "acquire" and line.rc in LOSSES:
+                hold = now[line.who] = Hold(line)  # over before it was answered
+                hold.released = line
+            elif line.verb == "write" and hold:
+                hold.wrote = max(hold.wrote, min(line.ended, self.death(line)))
             elif line.verb == "told":
                 if not hold:
                     self.refuse("outcome", "told without having it", line)
@@ -148,6 +178,11 @@ class History:
                         hold.until = line.until
                 elif line.rc == OK:
                     self.refuse("outcome", line.verb + " without having it", line)
+        alone = [hold.grant for hold in holds if not hold.grant.weight]
+        ends = [line.ended for line in alone]  # in order, as the lines are
+        for hold in holds:
+            at = bisect_right(ends, hold.grant.ended)
+            hold.after = alone[at] if at < len(alone) else None
         return holds
 
     @staticmethod
@@ -228,20 +263,22 @@ class History:
             elif other is not line:
                 self.refuse("tokens", "a token came twice", other, line)
 
-    def next_alone(self, hold, holds):
-        """The first that was granted the lock alone after this one."""
-        later = [
-            other.grant
-            for other in holds
-            if other is not hold
-            and not other.grant.weight
-            and other.grant.ended > hold.grant.ended
-        ]
-        return min(later, key=lambda line: line.ended, default=None)
+    def is_untold(self, hold, after):
+        """Whether its holder was let believe in it when another had it."""
+        return (
+            after.who != hold.who
+            and after.ended < min(hold.ended(), self.over)
+            and not self.was_stopped(hold.who, hold.grant.begun, after.ended)
+            and not any(
+                line.begun <= after.ended
+                for line in hold.lines + [hold.told]
+                if line and (line is hold.told or line.rc in LOSSES)
+            )
+        )
 
-    def check_told(self, holds):
+    def check_told(self, lines, holds):
         for hold in holds:
-            told, after = hold.told, self.next_alone(hold, holds)
+            told, after = hold.told, hold.after
             if (
                 told
                 and after
@@ -250,6 +287,10 @@ class History:
                 and not self.was_stopped(hold.who, hold.until, told.begun)
             ):
                 self.refuse("told", "told after another was granted", after, told)
+            if "watched" in hold.grant.more and after and self.is_untold(hold, after):
+                self.refuse("told", "another was granted, untold", hold.grant, after)
+            if told and told.rc in LOSSES and self.is_for_nothing(hold, told, lines):
+                self.refuse("told", "lost, but nobody else came", hold.grant, told)
             due = hold.until + self.limits.get("told", NEVER)
             end = min(hold.ended(), told.begun if told else NEVER, self.over)
             if (
@@ -267,7 +308,7 @@ class History:
     def check_ends(self, lines, holds):
         """outcome and release: what is said of a lease is true."""
         for hold in holds:
-            after = self.next_alone(hold, holds)
+            after = hold.after
             for line in hold.lines[1:]:
                 name = "release" if line.verb == "release" else "outcome"
                 if (
@@ -277,11 +318,7 @@ class History:
                     and (after.ended < line.begun)
                 ):
                     self.refuse(name, line.verb + " of another's lease", after, line)
-                if (
-                    line.rc in LOSSES
-                    and line.ended < hold.until
-                    and (not self.was_asked(hold, lines, line))
-                ):
+                if line.rc in LOSSES and self.is_for_nothing(hold, line, lines):
                     self.refuse(
                         name,
                         "lost, but nobody else came and the " "lease lasted",
@@ -289,44 +326,94 @@ class History:
                         line,
                     )
 
-    @staticmethod
-    def was_asked(hold, lines, line):
-        """Whether another may have had the lock between the grant and this
-        line, or a failure of the holder's own may have cost it."""
-        return any(
-            (
+    def is_for_nothing(self, hold, line, lines):
+        """Whether that line tells of a loss while the lease lasts, and no other
+        can have had the lock, nor a failure of the holder's own have cost it."""
+        return (
+            line.ended < hold.until
+            and not any(other.rc in UNKNOWN for other in hold.lines)
+            and not any(
                 other.who != hold.who
                 and other.begun < line.ended
                 and other.ended > hold.grant.begun
-                and other.verb in ("acquire", "break")
-                and other.rc in (OK,) + UNKNOWN
+                and self.could_end(hold, other)
+                for other in lines
             )
-            or (other in hold.lines and other.rc in UNKNOWN)
-            for other in lines
         )
+
+    def could_end(self, hold, other):
+        if other.verb == "break" or other.verb == "acquire" and other.rc in UNKNOWN:
+            return other.rc in (OK,) + UNKNOWN
+        return (
+            other.has_begun("acquire")
+            and other.token > hold.grant.token
+            and not (
+                hold.is_shared_at(other.begun)
+                and other.weight
+                and other.lock not in self.permits
+            )
+        )
+
+    def asks_until(self, other, line):
+        """How long that acquisition, which was not granted, may have kept the
+        lock from the one that was refused."""
+        lease = self.limits.get("lease", NEVER)
+        if other.rc in UNKNOWN:
+            return max(other.begun + other.wait, other.last) + lease
+        if other.rc == OK or not (other.wait or "part" in other.more):
+            return other.ended  # a try locks the row, but has no ticket
+        return other.ended + self.limits.get("reserved", 0.0)
+
+    def is_refusal(self, line):
+        """Whether it says that others had the lock.  Where a call lasts, the
+        database may have been slow, or its file locked."""
+        if line.verb != "acquire" or "part" in line.more:
+            return False  # or another lock of the call was taken
+        if line.rc == "busy":
+            slow = self.limits.get("slow", NEVER)
+            return line.ended - line.begun < line.wait + slow
+        return line.rc == "timedout" and line.wait >= self.limits.get("lease", 0.0)
 
     def check_busy(self, lines, holds):
         """outcome: who is told that a lock is taken was told the truth."""
-        for line in lines:
-            if line.verb != "acquire" or line.rc not in ("busy", "timedout"):
+        lease = self.limits.get("lease", NEVER)
+        asked = [line for line in lines if line.verb in ("acquire", "break")]
+        left = [
+            line.begun
+            for line in asked
+            if line.verb == "acquire" and line.wait and line.rc != OK
+        ]
+        kept = []  # each hold, and how long it may be in the way
+        for hold in holds:
+            until = hold.blocks_until(lease)
+            if hold.released and min(left, default=NEVER) < until:
+                until += self.limits.get("reserved", 0.0)
+            kept.append((hold, until))
+        for line in asked:
+            if not self.is_refusal(line):
                 continue
-            taken = any(
-                hold.grant.begun < line.ended
-                and not (
-                    hold.released
-                    and hold.released.rc == OK
-                    and hold.released.ended < line.begun
-                )
-                for hold in holds
-            )
-            asked = any(
+            there = [
+                hold
+                for hold, until in kept
+                if hold.grant.begun < line.ended and until > line.begun
+            ]
+            if line.weight:
+                taken = any(not hold.is_shared_at(line.begun) for hold in there)
+                out = sum(hold.grant.weight for hold in there)
+                taken = taken or out + line.weight > self.permits.get(line.lock, NEVER)
+            else:
+                taken = bool(there)
+            if not taken and not any(
                 other is not line
-                and other.verb in ("acquire", "break")
                 and other.begun < line.ended
-                and (other.ended > line.begun or other.rc in UNKNOWN)
-                for other in lines
-            )
-            if not taken and not asked:
+                and (
+                    other.ended
+                    if other.verb == "break"
+                    else self.asks_until(other, line)
+                )
+                > line.begun
+                for other in asked
+            ):
                 self.refuse("outcome", "busy, but nobody had it", line)
 
     def check_wait(self, lines):
@@ -349,6 +436,8 @@ class History:
         asked = [line for line in lines if line.verb == "acquire"]
         for first in asked:
             seen = float(first.more.get("queued", NEVER))
+            if seen == NEVER:
+                continue
             for other in asked:
                 if (
                     other.process != first.process
@@ -484,7 +573,7 @@ class History:
             holds = self.hold_of(lines)
             self.check_exclusion(lock, holds)
             self.check_tokens(holds)
-            self.check_told(holds)
+            self.check_told(lines, holds)
             self.check_ends(lines, holds)
             self.check_busy(lines, holds)
             self.check_wait(lines)

@@ -19,10 +19,15 @@
 #define LINES_MAX 60000
 #define STOCK_BEGAN 1000000
 #define TTL_MS 1300 /* no lease lasts longer */
+#define STATEMENT_MS 1000
+#define DONE 1    /* rc of a run that found its work done */
+#define PROXIES 2 /* process i uses proxy i % PROXIES */
 #define ITEM "item"
 
-/* The locks: those that one has alone or shares, and one with permits. */
-#define LOCKS 3
+/* The locks: two that one has alone or shares, and one with permits, which all
+ * want; and those that are taken briefly, again and again. */
+#define WANTED 3
+#define LOCKS 9
 #define PERMITS 3
 extern const char *const chaos_locks[LOCKS];
 
@@ -49,14 +54,16 @@ struct line {
     int64_t wait_ms;  /* -1: not told */
     int weight;       /* -1: not told */
     unsigned number;  /* of a write, an order or a text; 0: not told */
+    bool is_watched;  /* asks to be told of a loss */
+    bool is_part;     /* of a call for several locks, which was refused */
     int rc;
 };
 
 /* The history of a round, in memory that all of its processes share. */
 struct chaos {
     uint64_t seed;
-    struct fixture fixture; /* url, prefix, names; no open connection */
-    char url[1024];         /* of the processes: through the proxy */
+    struct fixture fixture;   /* url, prefix, names; no open connection */
+    char urls[PROXIES][1024]; /* of the processes: through the proxies */
     int64_t ends_ns;
     atomic_uint numbers;
     atomic_uint calls;
@@ -79,11 +86,15 @@ bool chaos_is_over(struct chaos *chaos);
 
 /* In work.c: be a process until the round is over. */
 int work(struct chaos *chaos, unsigned process, unsigned life);
+/* When all leases are over: take each lock, which nobody has, and add a line of
+ * the leases that are in the table afterwards. */
+void work_at_end(struct chaos *chaos);
 
 /* In nemesis.c: start the processes, and harm them, once there was a grant and
- * a sale, until the round is over; then let each end by itself.  Write to
+ * a sale, until the round is over; then let each end by itself.  There are no
+ * proxies where there is no network, NULL.  Write to
  * `told` how often each harm was done. */
-void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
-                 size_t size);
+void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES],
+                 char *told, size_t size);
 
 #endif

@@ -27,6 +27,8 @@
 #define ROUND_MS 10000
 /* After a round all leases of those who were killed run out. */
 #define REST_MS 1500
+/* No answer is later than that; a busy machine is late. */
+#define LATE_MS 6000
 
 static const struct database *current;
 static int given_seconds, given_seed;
@@ -103,6 +105,8 @@ static const char *word_of(int rc)
     switch (rc) {
     case 0:
         return "ok";
+    case DONE:
+        return "done";
     case SQLOCK_EBUSY:
         return "busy";
     case SQLOCK_ETIMEDOUT:
@@ -145,8 +149,17 @@ static void print_line(FILE *out, const struct line *line)
         (void)fprintf(out, " wait=%" PRId64, line->wait_ms);
     if (line->weight >= 0)
         (void)fprintf(out, " weight=%d", line->weight);
+    if (line->is_watched)
+        (void)fputs(" watched=1", out);
+    if (line->is_part)
+        (void)fputs(" part=1", out);
     if (strcmp(line->verb, "write") == 0)
         (void)fprintf(out, " write=%u", line->number);
+    else if (strcmp(line->verb, "publish") == 0 ||
+             strcmp(line->verb, "observe") == 0)
+        (void)fprintf(out, " text=%u", line->number);
+    else if (strcmp(line->verb, "row") == 0)
+        (void)fprintf(out, " held=%u", line->number);
     else if (strcmp(line->verb, "sell") == 0)
         (void)fprintf(out, " order=%u n=1", line->number);
     if (has_ended)
@@ -192,10 +205,13 @@ static void print_tables(FILE *out, struct chaos *chaos)
 static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
 {
     FILE *out = history_file(path);
-    unsigned count = atomic_load(&chaos->count);
-    unsigned faults;
+    unsigned count, faults;
 
-    (void)fputs("permits p 3\n", out);
+    work_at_end(chaos);
+    count = atomic_load(&chaos->count);
+    (void)fprintf(
+        out, "permits p %d\nlimit lease=%d slow=%d reserved=1000 wait=%d\n",
+        PERMITS, TTL_MS + STATEMENT_MS, STATEMENT_MS / 4, LATE_MS);
     for (unsigned i = 0; i < count && i < LINES_MAX; i++)
         if (atomic_load(&chaos->lines[i].is_whole))
             print_line(out, &chaos->lines[i]);
@@ -279,7 +295,7 @@ static void check_that_all_ran(struct chaos *chaos)
 /* Play a round, and return how many faults its history has. */
 static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
 {
-    struct proxy *proxy = NULL;
+    struct proxy *proxies[PROXIES] = {NULL};
     char path[HISTORY_PATH];
     char told[200];
     unsigned faults;
@@ -287,17 +303,21 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
     memset(chaos, 0, sizeof *chaos);
     chaos->seed = seed;
     open_tables(chaos);
-    (void)snprintf(chaos->url, sizeof chaos->url, "%s", chaos->fixture.url);
-    if (current->bit != ON_SQLITE) {
-        proxy = proxy_open(current, chaos->fixture.url);
-        assert_non_null(proxy);
-        (void)proxy_url(proxy, chaos->url, chaos->fixture.url);
+    for (size_t i = 0; i < PROXIES; i++) {
+        (void)snprintf(chaos->urls[i], sizeof chaos->urls[i], "%s",
+                       chaos->fixture.url);
+        if (current->bit == ON_SQLITE)
+            continue;
+        proxies[i] = proxy_open(current, chaos->fixture.url);
+        assert_non_null(proxies[i]);
+        (void)proxy_url(proxies[i], chaos->urls[i], chaos->fixture.url);
     }
     print_message("%-9s seed %-8" PRIu64 " begins\n", current->name, seed);
     chaos->ends_ns = lk_after_ms(lk_boottime_ns(), lasts_ms);
-    nemesis_run(chaos, proxy, told, sizeof told);
-    if (proxy != NULL)
-        proxy_close(proxy);
+    nemesis_run(chaos, proxies, told, sizeof told);
+    for (size_t i = 0; i < PROXIES; i++)
+        if (proxies[i] != NULL)
+            proxy_close(proxies[i]);
     check_sleep(REST_MS);
     faults = judge(chaos, path);
     print_message("%-9s seed %-8" PRIu64

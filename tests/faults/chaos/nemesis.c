@@ -22,7 +22,7 @@ static const char *const harms[] = {"killed", "stopped", "cut",    "silent",
 
 struct nemesis {
     struct chaos *chaos;
-    struct proxy *proxy; /* NULL: there is no network */
+    struct proxy *const *proxies;
     struct dice dice;
     pid_t pids[PROCESSES];
     unsigned lives[PROCESSES];
@@ -112,13 +112,15 @@ static void crash(const struct nemesis *nemesis)
 
 /* Lead to another server, which has lost all rows: as a failover does to a
  * standby that had not got the last commits.  A holder may rely on its lease as
- * before, but does not have it by the table. */
+ * before, but does not have it by the table; and nobody is granted one until
+ * the longest is over, from when the first session finds the server. */
 static void forget(const struct nemesis *nemesis)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
     struct sql sql;
 
-    proxy_down(nemesis->proxy);
+    for (size_t i = 0; i < PROXIES; i++)
+        proxy_down(nemesis->proxies[i]);
     assert_int_equal(sql_open(&sql, fixture->database, fixture->url), 0);
     (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET EPOCH = 'server %u'",
                   fixture->prefix, nemesis->done[FORGET]);
@@ -128,10 +130,12 @@ static void forget(const struct nemesis *nemesis)
         struct line *line = chaos_line(nemesis->chaos, "break", PROCESSES, 0, 1,
                                        chaos_locks[i]);
 
-        atomic_store(&line->to_ns, lk_boottime_ns());
+        atomic_store(&line->to_ns,
+                     lk_after_ms(lk_boottime_ns(), TTL_MS + 2 * STATEMENT_MS));
         atomic_store(&line->is_whole, true);
     }
-    proxy_heal(nemesis->proxy);
+    for (size_t i = 0; i < PROXIES; i++)
+        proxy_heal(nemesis->proxies[i]);
 }
 
 /* Draw the next harm.  One that cannot be done here is not drawn anew, so that
@@ -142,6 +146,7 @@ static void harm(struct nemesis *nemesis)
                                       STOP, CUT,  CUT,  SILENCE, AWAY};
     enum harm what = drawn[dice_below(&nemesis->dice, 10)];
     unsigned victim = dice_below(&nemesis->dice, PROCESSES);
+    struct proxy *proxy = nemesis->proxies[victim % PROXIES];
     int64_t ms = 20 + dice_below(&nemesis->dice, LONGEST_MS);
     const struct database *database = nemesis->chaos->fixture.database;
     unsigned rarely = dice_below(&nemesis->dice, 25);
@@ -152,7 +157,7 @@ static void harm(struct nemesis *nemesis)
         what = FORGET;
     else if (rarely <= 5)
         what = STORM;
-    else if (what > STOP && nemesis->proxy == NULL)
+    else if (what > STOP && proxy == NULL)
         return;
     nemesis->done[what]++;
     switch (what) {
@@ -172,15 +177,15 @@ static void harm(struct nemesis *nemesis)
         storm(nemesis, victim, ms);
         return;
     case SILENCE:
-        proxy_blackhole(nemesis->proxy);
+        proxy_blackhole(proxy);
         break;
     default: /* CUT, AWAY */
-        proxy_down(nemesis->proxy);
+        proxy_down(proxy);
         break;
     }
     if (what != CUT)
         check_sleep(ms);
-    proxy_heal(nemesis->proxy);
+    proxy_heal(proxy);
 }
 
 static void tell(const struct nemesis *nemesis, char *told, size_t size)
@@ -212,12 +217,12 @@ static void await_end(const struct nemesis *nemesis, unsigned i)
     check_end(i, status);
 }
 
-void nemesis_run(struct chaos *chaos, struct proxy *proxy, char *told,
-                 size_t size)
+void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES],
+                 char *told, size_t size)
 {
     /* without SA_RESTART, and before there is a process */
     const struct sigaction interrupts = {.sa_handler = ignore};
-    struct nemesis nemesis = {.chaos = chaos, .proxy = proxy};
+    struct nemesis nemesis = {.chaos = chaos, .proxies = proxies};
 
     (void)sigaction(SIGUSR2, &interrupts, NULL);
     dice_begin(&nemesis.dice, chaos->seed, 0);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "chaos.h"
 #include "sqlock/async.h"
+#include "sqlock/leader.h"
 #include "sqlock/many.h"
 #include "sqlock/once.h"
 #include "sqlock/shared.h"
@@ -24,7 +25,8 @@
 #define LOOK_MS 20
 #define GAP_MS 100 /* less than the margin, by which a loss is told early */
 
-const char *const chaos_locks[LOCKS] = {"x", "y", "p"};
+const char *const chaos_locks[LOCKS] = {"x", "y", "p", "a", "b",
+                                        "c", "d", "e", "f"};
 
 struct owner {
     struct chaos *chaos;
@@ -40,6 +42,7 @@ struct owner {
 struct held {
     size_t lock;
     int weight;
+    bool is_renewed; /* in the background */
     bool is_unclear; /* alone, or a share: nothing is relied on */
 };
 
@@ -84,14 +87,15 @@ static void on_lost(void *context, sqlock_lock *lock, int code)
 static void choose(struct owner *owner, struct held *held,
                    sqlock_acquire_options *how, int64_t *wait_ms)
 {
-    static const int64_t waits_ms[] = {0, 50, 500, 2000};
+    static const int64_t waits_ms[] = {0, 50, 500, 2500};
     static const uint32_t ttls_ms[] = {500, 800, TTL_MS};
 
     *how = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
     how->ttl_ms = ttls_ms[below(owner, 3)];
     how->auto_renew = below(owner, 3) == 0;
     *wait_ms = waits_ms[below(owner, 4)];
-    *held = (struct held){.lock = below(owner, LOCKS)};
+    *held = (struct held){.lock = below(owner, WANTED),
+                          .is_renewed = how->auto_renew};
     if (below(owner, 3) == 0) {
         how->on_lost = on_lost;
         how->lost_context = owner;
@@ -129,6 +133,7 @@ static int take(struct owner *owner, const struct held *held, int64_t wait_ms,
 
     line->wait_ms = wait_ms;
     line->weight = held->weight;
+    line->is_watched = how->on_lost != NULL;
     atomic_store(&line->is_whole, true);
     rc = below(owner, 4) == 0 ? acquire_async(owner, lock, wait_ms, how)
                               : sqlock_acquire(lock, wait_ms, how, &owner->err);
@@ -167,7 +172,9 @@ static void downgrade(struct owner *owner, struct held *held)
     held->is_unclear = rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
 }
 
-/* Write a row, numbered, in a transaction that guards the lease. */
+/* Write a row, numbered, in a transaction that guards the lease.  The number is
+ * drawn under the guard, and the line begins with the commit: no later owner
+ * has a smaller number, or was granted the lock before the commit. */
 static void write_guarded(struct owner *owner, const struct held *held)
 {
     sqlock_lock *lock = owner->locks[held->lock];
@@ -176,20 +183,21 @@ static void write_guarded(struct owner *owner, const struct held *held)
     sqlock_tx *tx = NULL;
     int rc;
 
-    line->number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
     line->token = sqlock_token(lock);
-    atomic_store(&line->is_whole, true);
-    (void)snprintf(text, sizeof text,
-                   "INSERT INTO %sWRITES VALUES (%u, '%s', %lld)",
-                   owner->chaos->fixture.prefix, line->number,
-                   chaos_locks[held->lock], (long long)line->token);
     rc = sqlock_tx_begin(&tx, owner->registry, &owner->err);
     if (rc == 0)
         rc = sqlock_tx_guard(tx, lock, &owner->err);
     if (rc == 0 && below(owner, 4) == 0)
         check_sleep(below(owner, 200));
+    line->number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %sWRITES VALUES (%u, '%s', %lld)",
+                   owner->chaos->fixture.prefix, line->number,
+                   chaos_locks[held->lock], (long long)line->token);
     if (rc == 0)
         rc = sqlock_tx_execute(tx, text, NULL, 0, NULL, &owner->err);
+    line->from_ns = lk_boottime_ns();
+    atomic_store(&line->is_whole, true);
     if (rc == 0)
         rc = sqlock_tx_commit(tx, &owner->err);
     else
@@ -197,12 +205,27 @@ static void write_guarded(struct owner *owner, const struct held *held)
     end(line, rc);
 }
 
+/* Publish a text: the number of this call. */
+static void publish(struct owner *owner, const struct held *held)
+{
+    struct line *line = begin(owner, "publish", chaos_locks[held->lock]);
+    char text[16];
+
+    line->number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
+    atomic_store(&line->is_whole, true);
+    (void)snprintf(text, sizeof text, "%u", line->number);
+    end(line, sqlock_publish(owner->locks[held->lock], text, &owner->err));
+}
+
 static void give(struct owner *owner, const struct held *held)
 {
     sqlock_lock *lock = owner->locks[held->lock];
-    struct line *line = begin(owner, "release", chaos_locks[held->lock]);
+    struct line *line;
     int rc;
 
+    if (held->is_renewed && !held->is_unclear)
+        renew(owner, held, true); /* so it is known until when it had lasted */
+    line = begin(owner, "release", chaos_locks[held->lock]);
     atomic_store(&line->is_whole, !held->is_unclear);
     do
         rc = sqlock_release(lock, &owner->err);
@@ -247,7 +270,7 @@ static void have(struct owner *owner, struct held *held)
     for (unsigned i = below(owner, 4); i > 0 && !held->is_unclear; i--) {
         check_sleep(below(owner, 3) == 0 ? below(owner, 250)
                                          : below(owner, 10));
-        switch (below(owner, 4)) {
+        switch (below(owner, 5)) {
         case 0:
             renew(owner, held, false);
             break;
@@ -258,6 +281,10 @@ static void have(struct owner *owner, struct held *held)
         case 2:
             if (held->weight == 0 && below(owner, 2) == 0)
                 downgrade(owner, held);
+            break;
+        case 3:
+            if (held->weight == 0)
+                publish(owner, held);
             break;
         default:
             renew(owner, held, true);
@@ -292,19 +319,50 @@ static void use_both(struct owner *owner)
     for (size_t i = 0; i < 2; i++) {
         lines[i] = begin(owner, "acquire", chaos_locks[i]);
         lines[i]->weight = 0;
+        lines[i]->is_part = true;
         atomic_store(&lines[i]->is_whole, true);
     }
     rc = sqlock_acquire_many(owner->locks, 2, below(owner, 2) * 500, &how, NULL,
                              &owner->err);
     for (size_t i = 0; i < 2; i++) {
         lines[i]->token = rc == 0 ? sqlock_token(owner->locks[i]) : 0;
-        /* one that is free is refused beside one that is taken */
-        if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
-            atomic_store(&lines[i]->is_whole, false);
         end_with(lines[i], rc, owner->locks[i]);
     }
     for (size_t i = 0; rc == 0 && i < 2; i++)
         give(owner, &(struct held){.lock = i});
+}
+
+/* Take one of the locks that few want, again and again. */
+static void use_briefly(struct owner *owner)
+{
+    size_t lock = WANTED + below(owner, LOCKS - WANTED);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+
+    how.ttl_ms = 500;
+    for (unsigned i = 1 + below(owner, 20); i > 0; i--) {
+        struct held held = {.lock = lock, .weight = below(owner, 4) == 0};
+
+        how.mode = held.weight > 0 ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
+        if (take(owner, &held, below(owner, 2) * 50, &how) != 0)
+            return;
+        give(owner, &held);
+    }
+}
+
+/* Read the text of the leader, if there is one. */
+static void observe(struct owner *owner)
+{
+    const char *name = chaos_locks[below(owner, 2)];
+    struct line *line = begin(owner, "observe", name);
+    sqlock_info *seen = NULL;
+    int rc = sqlock_observe(owner->registry, name, 0, 0, &seen, &owner->err);
+
+    end(line, rc);
+    if (rc == 0 && seen != NULL && seen->text != NULL) {
+        line->number = (unsigned)strtoul(seen->text, NULL, 10);
+        atomic_store(&line->is_whole, true);
+    }
+    sqlock_info_free(seen, seen != NULL);
 }
 
 static void sell(struct owner *owner)
@@ -331,16 +389,20 @@ static void do_once(struct owner *owner)
     char name[16];
     sqlock_lock *lock = NULL;
     struct line *line;
+    int rc;
 
     (void)snprintf(name, sizeof name, "once%u", below(owner, WORKS));
     if (sqlock_obtain(&lock, owner->registry, name, &owner->err) != 0)
         return;
     if (sqlock_acquire(lock, 0, NULL, &owner->err) == 0) {
-        if (sqlock_once_check(owner->registry, name, &owner->err) ==
-            SQLOCK_ENOTFOUND) {
-            line = begin(owner, "run", name);
+        line = begin(owner, "run", name);
+        rc = sqlock_once_check(owner->registry, name, &owner->err);
+        if (rc == SQLOCK_ENOTFOUND) {
             atomic_store(&line->is_whole, true);
             end(line, sqlock_once_record(lock, &owner->err));
+        } else if (rc == 0) {
+            end(line, DONE);
+            atomic_store(&line->is_whole, true);
         }
         (void)!sqlock_release(lock, NULL);
     }
@@ -361,6 +423,10 @@ static void *run(void *context)
             use_both(owner);
         else if (what == 2)
             sell(owner);
+        else if (what == 3)
+            observe(owner);
+        else if (what < 12)
+            use_briefly(owner);
         else
             use_lock(owner);
         check_sleep(below(owner, 8));
@@ -368,20 +434,29 @@ static void *run(void *context)
     return NULL;
 }
 
-static sqlock_registry *open_registry(struct chaos *chaos, struct dice *dice)
+static sqlock_options options_of(const struct chaos *chaos)
 {
     sqlock_options options = fixture_options(&chaos->fixture);
-    sqlock_registry *registry = NULL;
 
     options.ttl_ms = TTL_MS;
     options.margin_ms = 200; /* a busy machine tells a loss so late */
-    options.statement_timeout_ms = 1000;
+    options.statement_timeout_ms = STATEMENT_MS;
     options.ownership = SQLOCK_OWNED_BY_HANDLE;
+    return options;
+}
+
+static sqlock_registry *open_registry(struct chaos *chaos, unsigned process,
+                                      struct dice *dice)
+{
+    sqlock_options options = options_of(chaos);
+    const char *url = chaos->urls[process % PROXIES];
+    sqlock_registry *registry = NULL;
+
     options.detect_deadlocks = dice_below(dice, 4) == 0;
     if (dice_below(dice, 4) == 0)
         options.waiting = SQLOCK_WAITING_POLL;
     while (!chaos_is_over(chaos) &&
-           sqlock_registry_open(&registry, chaos->url, &options, NULL) != 0)
+           sqlock_registry_open(&registry, url, &options, NULL) != 0)
         check_sleep(20);
     return registry;
 }
@@ -413,7 +488,7 @@ int work(struct chaos *chaos, unsigned process, unsigned life)
     struct dice dice;
 
     dice_begin(&dice, chaos->seed, process * 1000 + life);
-    registry = open_registry(chaos, &dice);
+    registry = open_registry(chaos, process, &dice);
     while (!chaos_is_over(chaos) && registry != NULL &&
            sqlock_stock_open(&stock, registry, NULL, NULL) != 0)
         check_sleep(20);
@@ -443,4 +518,39 @@ int work(struct chaos *chaos, unsigned process, unsigned life)
     for (unsigned i = 0; i < OWNERS; i++)
         (void)pthread_join(threads[i], NULL);
     return 0; /* what it holds ends with its leases */
+}
+
+void work_at_end(struct chaos *chaos)
+{
+    static const sqlock_find_options names = {.size = sizeof names,
+                                              .pattern = "?"};
+    sqlock_options options = options_of(chaos);
+    struct fixture *f = &chaos->fixture;
+    struct owner owner = {.chaos = chaos, .process = PROCESSES, .index = 1};
+    sqlock_info *rows = NULL;
+    size_t count = 0;
+    struct line *line;
+
+    owner.registry = fixture_registry(f, &options);
+    for (size_t i = 0; i < LOCKS; i++) {
+        struct held held = {.lock = i};
+        sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+
+        if (strcmp(chaos_locks[i], "p") == 0) {
+            held.weight = PERMITS;
+            how.mode = SQLOCK_SHARED;
+            how.permits = PERMITS;
+            how.weight = PERMITS;
+        }
+        owner.locks[i] = lock_obtain(owner.registry, chaos_locks[i]);
+        if (take(&owner, &held, TTL_MS + 2 * STATEMENT_MS, &how) == 0)
+            give(&owner, &held);
+    }
+    line = begin(&owner, "row", "*");
+    assert_ok(sqlock_find(owner.registry, &names, &rows, &count, &f->err));
+    line->number = (unsigned)count;
+    end(line, 0);
+    atomic_store(&line->is_whole, true);
+    sqlock_info_free(rows, count);
+    registry_end(owner.registry);
 }
