@@ -87,7 +87,7 @@ class History:
     def __init__(self, lines):
         self.wrong = []  # pairs of a property and a text
         self.limits, self.permits = {}, {}
-        self.lines, self.stops, self.deaths = [], [], {}
+        self.lines, self.stops, self.outages, self.deaths = [], [], [], {}
         for number, text in lines:
             self.read(number, text)
         self.lines.sort(key=lambda line: line.moment)
@@ -122,6 +122,8 @@ class History:
                 line.moment = line.begun  # its loss is told meanwhile
             if line.verb == "stopped":
                 self.stops.append(line)
+            elif line.verb == "away":
+                self.outages.append(line)
             elif line.verb == "died":
                 self.deaths[line.who] = line.begun
             else:
@@ -138,9 +140,13 @@ class History:
         )
 
     def was_stopped(self, who, begun, ended):
+        return self.is_among(self.stops, who, begun, ended)
+
+    @staticmethod
+    def is_among(lines, who, begun, ended):
         return any(
-            stop.who == who.split(".")[0] and stop.begun < ended and stop.ended > begun
-            for stop in self.stops
+            line.who == who.split(".")[0] and line.begun < ended and line.ended > begun
+            for line in lines
         )
 
     def death(self, line):
@@ -242,7 +248,10 @@ class History:
     def check_tokens(self, holds):
         """A grant that was answered before another was asked for has the
         smaller token, and no two have one, but readers of one process."""
-        grants = sorted((hold.grant for hold in holds), key=lambda line: line.ended)
+        grants = sorted(
+            (hold.grant for hold in holds if "token" in hold.grant.more),
+            key=lambda line: line.ended,
+        )
         greatest, ends = [], [line.ended for line in grants]
         for line in grants:
             best = greatest[-1] if greatest else line
@@ -331,6 +340,7 @@ class History:
         can have had the lock, nor a failure of the holder's own have cost it."""
         return (
             line.ended < hold.until
+            and "token" in hold.grant.more  # not of a quorum
             and not any(other.rc in UNKNOWN for other in hold.lines)
             and not any(
                 other.who != hold.who
@@ -446,9 +456,36 @@ class History:
                     and other.ended < first.ended
                     and other.ended < self.death(first)
                     and first.rc in (OK, "timedout")
-                    and not self.was_stopped(first.who, first.begun, other.ended)
+                    and not self.may_pass(first, other, lines)
                 ):
                     self.refuse("order", "a later one passed", first, other)
+
+    def may_pass(self, first, other, lines):
+        """Whether the first could not answer when it was its turn; or there is
+        another owner of its process, with which it has one ticket, or of the
+        other's, which may hand the lock on; or there is room for both at one
+        time, or the other is a reader, who joins those of its process."""
+        until = other.ended
+        return (
+            self.was_stopped(first.who, first.begun, until)
+            or self.is_among(self.outages, first.who, first.begun, until)
+            or other.weight
+            and first.weight + other.weight <= self.permits.get(other.lock, NEVER)
+            or any(
+                line.begun < until
+                and (
+                    line.ended > first.begun
+                    and (line.verb == "break" or self.is_beside(first, line))
+                    or line.ended > other.begun
+                    and self.is_beside(other, line)
+                )
+                for line in lines
+            )
+        )
+
+    @staticmethod
+    def is_beside(one, line):
+        return line.process == one.process and line.who != one.who
 
     def check_leader(self, lines, holds):
         published = [line for line in lines if line.verb == "publish"]

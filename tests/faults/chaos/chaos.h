@@ -22,6 +22,7 @@
 #define STATEMENT_MS 1000
 #define DONE 1    /* rc of a run that found its work done */
 #define PROXIES 2 /* process i uses proxy i % PROXIES */
+#define SERVERS 3 /* of a quorum: the one that is harmed, and two files */
 #define ITEM "item"
 
 /* The locks: two that one has alone or shares, and one with permits, which all
@@ -49,21 +50,23 @@ struct line {
     char lock[16];
     int64_t from_ns;
     _Atomic int64_t to_ns;
-    int64_t until_ns; /* 0: not told */
-    int64_t token;    /* 0: not told */
-    int64_t wait_ms;  /* -1: not told */
-    int weight;       /* -1: not told */
-    unsigned number;  /* of a write, an order or a text; 0: not told */
-    bool is_watched;  /* asks to be told of a loss */
-    bool is_part;     /* of a call for several locks, which was refused */
+    int64_t until_ns;  /* 0: not told */
+    int64_t queued_ns; /* when its process had a ticket; 0: not seen */
+    int64_t token;     /* 0: not told */
+    int64_t wait_ms;   /* -1: not told */
+    int weight;        /* -1: not told */
+    unsigned number;   /* of a write, an order or a text; 0: not told */
+    bool is_watched;   /* asks to be told of a loss */
+    bool is_part;      /* of a call for several locks, which was refused */
     int rc;
 };
 
 /* The history of a round, in memory that all of its processes share. */
 struct chaos {
     uint64_t seed;
-    struct fixture fixture;   /* url, prefix, names; no open connection */
-    char urls[PROXIES][1024]; /* of the processes: through the proxies */
+    struct fixture fixture;       /* url, prefix, names; no open connection */
+    char urls[PROXIES][1024];     /* of the processes: through the proxies */
+    char files[SERVERS - 1][256]; /* URLs; "": there is no SQLite */
     int64_t ends_ns;
     atomic_uint numbers;
     atomic_uint calls;
@@ -76,9 +79,9 @@ struct chaos {
 struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
                         unsigned life, unsigned owner, const char *lock);
 
-/* Add a line that has ended, about a whole process. */
+/* Add a line about a whole process. */
 void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
-                unsigned life, int64_t from_ns);
+                unsigned life, int64_t from_ns, int64_t to_ns);
 /* Return how many calls of that kind have succeeded. */
 unsigned chaos_count(struct chaos *chaos, const char *verb);
 /* Return whether the round's time is over, or the history is full. */

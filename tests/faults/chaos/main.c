@@ -68,12 +68,12 @@ struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
 }
 
 void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
-                unsigned life, int64_t from_ns)
+                unsigned life, int64_t from_ns, int64_t to_ns)
 {
     struct line *line = chaos_line(chaos, verb, process, life, 0, "*");
 
     line->from_ns = from_ns;
-    atomic_store(&line->to_ns, lk_boottime_ns());
+    atomic_store(&line->to_ns, to_ns);
     atomic_store(&line->is_whole, true);
 }
 
@@ -149,6 +149,8 @@ static void print_line(FILE *out, const struct line *line)
         (void)fprintf(out, " wait=%" PRId64, line->wait_ms);
     if (line->weight >= 0)
         (void)fprintf(out, " weight=%d", line->weight);
+    if (line->queued_ns != 0)
+        (void)fprintf(out, " queued=%.6f", history_ms(line->queued_ns));
     if (line->is_watched)
         (void)fputs(" watched=1", out);
     if (line->is_part)
@@ -210,7 +212,7 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
     work_at_end(chaos);
     count = atomic_load(&chaos->count);
     (void)fprintf(
-        out, "permits p %d\nlimit lease=%d slow=%d reserved=1000 wait=%d\n",
+        out, "permits p %d\nlimit lease=%d slow=%d reserved=2000 wait=%d\n",
         PERMITS, TTL_MS + STATEMENT_MS, STATEMENT_MS / 4, LATE_MS);
     for (unsigned i = 0; i < count && i < LINES_MAX; i++)
         if (atomic_load(&chaos->lines[i].is_whole))
@@ -260,6 +262,16 @@ static void open_tables(struct chaos *chaos)
                   "NAME VARCHAR(16), TOKEN BIGINT)",
                   f->prefix);
     sql_close(&sql);
+    for (int i = 0; i < SERVERS - 1; i++) {
+        const char *folder = getenv("SQLOCK_TEST_DIR");
+
+        (void)snprintf(chaos->files[i], sizeof chaos->files[i],
+                       "sqlite:%s/%squorum%d.db",
+                       folder != NULL ? folder : "/tmp", prefix, i);
+        if (sqlock_schema_create(chaos->files[i], &options,
+                                 SQLOCK_LAYOUT_SQLOCK, NULL) != 0)
+            chaos->files[i][0] = '\0';
+    }
     f->a = fixture_registry(f, NULL);
     assert_ok(sqlock_stock_open(&stock, f->a, NULL, &f->err));
     assert_ok(
@@ -281,6 +293,8 @@ static void drop_tables(struct chaos *chaos)
         (void)sql_try(&sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
     sql_drop_locks(&sql, f->prefix);
     sql_close(&sql);
+    for (int i = 0; i < SERVERS - 1 && chaos->files[i][0] != '\0'; i++)
+        (void)unlink(strchr(chaos->files[i], ':') + 1);
 }
 
 /* Fail a round in which nothing could go wrong, since nothing was done. */

@@ -59,6 +59,7 @@ static void check_end(unsigned i, int status)
 static void kill_process(struct nemesis *nemesis, unsigned i)
 {
     int status = 0;
+    int64_t from_ns;
 
     (void)kill(nemesis->pids[i], SIGKILL);
     assert_int_equal(waitpid(nemesis->pids[i], &status, 0), nemesis->pids[i]);
@@ -66,7 +67,8 @@ static void kill_process(struct nemesis *nemesis, unsigned i)
         check_end(i, status);
         assert_true(chaos_is_over(nemesis->chaos));
     }
-    chaos_note(nemesis->chaos, "died", i, nemesis->lives[i], lk_boottime_ns());
+    from_ns = lk_boottime_ns();
+    chaos_note(nemesis->chaos, "died", i, nemesis->lives[i], from_ns, from_ns);
     nemesis->lives[i]++;
     begin_process(nemesis, i);
 }
@@ -78,7 +80,19 @@ static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)kill(nemesis->pids[i], SIGSTOP);
     check_sleep(ms);
     (void)kill(nemesis->pids[i], SIGCONT);
-    chaos_note(nemesis->chaos, "stopped", i, nemesis->lives[i], from_ns);
+    chaos_note(nemesis->chaos, "stopped", i, nemesis->lives[i], from_ns,
+               lk_boottime_ns());
+}
+
+/* Note that a proxy's processes, or all, have had no server since then, and may
+ * not yet have found it again. */
+static void note_away(const struct nemesis *nemesis, unsigned proxy,
+                      int64_t from_ns)
+{
+    for (unsigned i = 0; i < PROCESSES; i++)
+        if (proxy == PROXIES || i % PROXIES == proxy)
+            chaos_note(nemesis->chaos, "away", i, nemesis->lives[i], from_ns,
+                       lk_after_ms(lk_boottime_ns(), 2 * STATEMENT_MS));
 }
 
 static void ignore(int number)
@@ -102,12 +116,14 @@ static void crash(const struct nemesis *nemesis)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
     const struct database *database = fixture->database;
+    int64_t from_ns = lk_boottime_ns();
     struct sql sql;
 
     assert_int_equal(sql_open(&sql, database, fixture->url), 0);
     server_restart(&sql, fixture->url,
                    database->bit == ON_POSTGRES ? SIGQUIT : SIGKILL);
     sql_close(&sql);
+    note_away(nemesis, PROXIES, from_ns);
 }
 
 /* Lead to another server, which has lost all rows: as a failover does to a
@@ -149,6 +165,7 @@ static void harm(struct nemesis *nemesis)
     struct proxy *proxy = nemesis->proxies[victim % PROXIES];
     int64_t ms = 20 + dice_below(&nemesis->dice, LONGEST_MS);
     const struct database *database = nemesis->chaos->fixture.database;
+    int64_t from_ns = lk_boottime_ns();
     unsigned rarely = dice_below(&nemesis->dice, 25);
 
     if (rarely == 0 && server_can_restart(database))
@@ -186,6 +203,7 @@ static void harm(struct nemesis *nemesis)
     if (what != CUT)
         check_sleep(ms);
     proxy_heal(proxy);
+    note_away(nemesis, victim % PROXIES, from_ns);
 }
 
 static void tell(const struct nemesis *nemesis, char *told, size_t size)
