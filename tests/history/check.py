@@ -498,7 +498,7 @@ class History:
                 for p in published
                 if p.more["text"] == text
                 and p.begun < line.ended
-                and p.rc in (OK,) + UNKNOWN
+                and (p.rc in (OK,) + UNKNOWN or p.rc in LOSSES and line.begun < p.ended)
             ]
             if not known:
                 self.refuse("leader", "a text that nobody published", line)

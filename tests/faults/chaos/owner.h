@@ -27,7 +27,7 @@ struct held {
     bool is_unclear; /* alone, or a share: nothing is relied on */
 };
 
-/* What owner_act() is told to do: numbers below this. */
+/* The acts of owner_act(), numbers below this, and one of them. */
 #define OWNER_ACTS 20
 #define OWNER_SELLS 2
 
