@@ -145,7 +145,8 @@ SQLOCK_API int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err);
  *         ETIMEDOUT    the same, after wait_ms
  *         EUNCERTAIN   not held, and a result is EUNCERTAIN
  *         ECANCELED    by `cancel_fd`
- *         EINUSE       the quorum is held, or in use by another call
+ *         EINUSE       the quorum is held, or in use by another call, or
+ *                      on_event of one of its registries runs in this thread
  *         EFORK        this is a child process: nothing was touched
  *         any other    not held: too few registries could be asked; the first
  *                      one's code that could not
@@ -168,8 +169,11 @@ SQLOCK_MUSTUSE int sqlock_quorum_acquire(sqlock_quorum *quorum, int64_t wait_ms,
  *         EOWNER      not held; nothing was done
  *         EINUSE      a transaction guards a lock of it, and only such locks
  *                     are still held, which are mostly too few: rely on the
- *                     quorum no more, end the transaction, and call again.  Or
- *                     it is in use by another call: nothing was done
+ *                     quorum no more, end the transaction, and call again.  So
+ *                     after an on_lost which waits for the callback that runs
+ *                     in this thread.  Or the quorum is in use by another call,
+ *                     or on_event of one of its registries runs in this thread:
+ *                     nothing was done
  *         EFORK       this is a child process: nothing was touched
  *         any other   given up, in too many registries: each goes on trying to
  *                     free the row until the lease expires

@@ -130,7 +130,7 @@ static enum round_end run_round(sqlock_quorum *quorum, struct round *round,
  * answered is late.  Return how many are.  The caller holds the mutex. */
 static size_t begin_hold(sqlock_quorum *quorum)
 {
-    quorum->state = LK_QUORUM_HELD;
+    quorum->state = LK_QUORUM_WON;
     for (size_t i = 0; i < quorum->count; i++) {
         struct lk_member *member = &quorum->members[i];
 
@@ -162,7 +162,7 @@ static bool hold(sqlock_quorum *quorum)
     pthread_mutex_unlock(&quorum->mutex);
     for (size_t i = 0; i < quorum->count && is_enough; i++)
         if (is_given_back[i])
-            lk_member_leave(&quorum->members[i]);
+            (void)lk_member_leave(&quorum->members[i], NULL);
     if (late > 0)
         lk_quorum_await_late(quorum);
     return is_enough;

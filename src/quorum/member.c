@@ -11,6 +11,11 @@
 #include "base/clock.h"
 #include "quorum/quorum.h"
 
+bool lk_quorum_is_held(const sqlock_quorum *quorum)
+{
+    return quorum->state == LK_QUORUM_WON || quorum->state == LK_QUORUM_HELD;
+}
+
 /* Return for how long enough of the members that count are held. */
 static int64_t left_ms_of(const sqlock_quorum *quorum)
 {
@@ -71,7 +76,7 @@ static bool is_the_loss(sqlock_quorum *quorum)
     bool is_it;
 
     pthread_mutex_lock(&quorum->mutex);
-    is_it = quorum->state == LK_QUORUM_HELD && !quorum->is_told &&
+    is_it = lk_quorum_is_held(quorum) && !quorum->is_told &&
             lk_quorum_left_ms(quorum) == 0;
     if (is_it) {
         quorum->is_told = true;
@@ -127,10 +132,12 @@ static int64_t wait_left_ms(const sqlock_quorum *quorum)
 void lk_member_ask(struct lk_member *member)
 {
     sqlock_acquire_options options = options_of(member);
-    int rc = sqlock_request_acquire(&member->request, member->lock,
+    int rc = lk_member_leave(member, &member->err);
+
+    if (rc == 0)
+        rc = sqlock_request_acquire(&member->request, member->lock,
                                     wait_left_ms(member->quorum), &options,
                                     member->quorum->ended_fd, &member->err);
-
     if (rc < 0)
         end_in(member, LK_MEMBER_FAILED, rc);
     else
@@ -143,14 +150,19 @@ static void note_released(struct lk_member *member, int rc)
     end_in(member, LK_MEMBER_IDLE, rc);
 }
 
-/* Take the result of a request that was granted late.  Return 0, or ELOST or
- * EEXPIRED: there is nothing left to release. */
+/* Take the result of a request that was granted late.  Return 0; ELOST or
+ * EEXPIRED: there is nothing left to release; or EINUSE: the request is still
+ * there, because its on_lost waits for the callback that runs in this
+ * thread. */
 static int take_late(struct lk_member *member)
 {
-    sqlock_request *request = member->request;
+    int rc = 0;
 
-    member->request = NULL;
-    return request != NULL ? sqlock_request_finish(request, &member->err) : 0;
+    if (member->request != NULL)
+        rc = sqlock_request_finish(member->request, &member->err);
+    if (rc != SQLOCK_EINUSE)
+        member->request = NULL;
+    return rc;
 }
 
 /* A call that blocks is better than a lock that is held for ever: where no
@@ -159,21 +171,19 @@ static void release(struct lk_member *member)
 {
     int rc = take_late(member);
 
-    if (rc < 0) {
-        note_released(member, rc);
-        return;
-    }
-    rc = sqlock_request_release(&member->request, member->lock,
-                                member->quorum->ended_fd, &member->err);
     if (rc == 0) {
-        become(member, LK_MEMBER_RELEASING);
-        return;
+        rc = sqlock_request_release(&member->request, member->lock,
+                                    member->quorum->ended_fd, &member->err);
+        if (rc == 0) {
+            become(member, LK_MEMBER_RELEASING);
+            return;
+        }
+        if (rc != SQLOCK_EINUSE)
+            rc = sqlock_release(member->lock, &member->err);
     }
     if (rc != SQLOCK_EINUSE)
-        rc = sqlock_release(member->lock, &member->err);
-    if (rc != SQLOCK_EINUSE)
         note_released(member, rc);
-    else /* a transaction guards it */
+    else /* a transaction guards it, or on_lost runs: for the next release */
         end_in(member, LK_MEMBER_HELD, rc);
 }
 
@@ -185,22 +195,26 @@ void lk_member_give_back(struct lk_member *member)
         become(member, LK_MEMBER_GIVEN_UP);
         (void)sqlock_cancel(member->lock, NULL);
     } else if (member->state == LK_MEMBER_LATE) {
-        lk_member_leave(member);
+        (void)lk_member_leave(member, NULL);
     }
 }
 
-void lk_member_leave(struct lk_member *member)
+int lk_member_leave(struct lk_member *member, sqlock_error *err)
 {
     sqlock_request *request = member->request;
+    int rc;
 
-    if (request != NULL) {
-        member->request = NULL;
-        member->is_in_doubt = true;
-        end_in(member, LK_MEMBER_IDLE, SQLOCK_EUNCERTAIN);
-        (void)sqlock_request_abandon(request, NULL);
-    } else if (member->rc == 0) { /* it was given back after a setback */
+    if (request == NULL && member->rc == 0) /* given back after a setback */
         member->rc = SQLOCK_ECANCELED;
-    }
+    if (request == NULL)
+        return 0;
+    member->request = NULL;
+    member->is_in_doubt = true;
+    end_in(member, LK_MEMBER_IDLE, SQLOCK_EUNCERTAIN);
+    rc = sqlock_request_abandon(request, err);
+    if (rc < 0)
+        member->request = request;
+    return rc;
 }
 
 /* --- what is answered --- */
@@ -229,16 +243,18 @@ static void note_acquired(struct lk_member *member, int rc)
 static void harvest(struct lk_member *member)
 {
     sqlock_request_state state;
-    sqlock_request *request = member->request;
     int rc;
 
-    if (request == NULL)
+    if (member->state != LK_MEMBER_ASKING &&
+        member->state != LK_MEMBER_GIVEN_UP &&
+        member->state != LK_MEMBER_RELEASING)
         return;
-    state = sqlock_request_status(request);
+    state = sqlock_request_status(member->request);
     if (state == SQLOCK_REQUEST_FETCHING || state == SQLOCK_REQUEST_RELEASING)
         return;
-    member->request = NULL;
-    rc = sqlock_request_finish(request, &member->err);
+    rc = sqlock_request_finish(member->request, &member->err);
+    if (rc != SQLOCK_EINUSE || state == SQLOCK_REQUEST_FREE)
+        member->request = NULL; /* it was freed */
     if (member->state == LK_MEMBER_RELEASING)
         note_released(member, rc);
     else

@@ -121,7 +121,7 @@ static void note_late(void *owner, int fd)
     uint64_t ended;
 
     pthread_mutex_lock(&quorum->mutex);
-    if (quorum->state == LK_QUORUM_HELD) {
+    if (lk_quorum_is_held(quorum)) {
         (void)!read(fd, &ended, sizeof ended);
         (void)lk_quorum_left_ms(quorum);
         if (lk_quorum_count(quorum, LK_MEMBER_LATE) > 0)
@@ -195,11 +195,25 @@ static bool is_ours(const sqlock_quorum *quorum)
     return quorum->pid == getpid();
 }
 
+/* Return EINUSE in on_event of a registry, where none of its locks can be
+ * changed: so it is refused before any is. */
+static int check_events(const sqlock_quorum *quorum, sqlock_error *err)
+{
+    for (size_t i = 0; i < quorum->count; i++)
+        if (lk_callback_of_event(quorum->members[i].registry))
+            return lk_error(err, SQLOCK_EINUSE,
+                            "on_event of registry %zu runs in this thread: "
+                            "use the quorum after it has returned",
+                            i);
+    return 0;
+}
+
 int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                     sqlock_error *err)
 {
     bool is_telling;
     enum lk_quorum_state state;
+    int rc;
 
     if (quorum == NULL)
         return lk_error_null(err, "quorum");
@@ -208,6 +222,9 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                         "this quorum belongs to process %ld, which obtained "
                         "it: obtain another one in the child",
                         (long)quorum->pid);
+    rc = check_events(quorum, err);
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&quorum->mutex);
     state = quorum->state;
     is_telling = quorum->is_telling &&
@@ -217,7 +234,7 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
     pthread_mutex_unlock(&quorum->mutex);
     if (is_telling)
         return lk_error(err, SQLOCK_EINUSE, "on_lost must not call this");
-    if (state == LK_QUORUM_CHANGING)
+    if (state == LK_QUORUM_CHANGING || state == LK_QUORUM_WON)
         return lk_error(err, SQLOCK_EINUSE,
                         "another call acquires or releases the quorum");
     if (state == from)
@@ -235,30 +252,21 @@ void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state)
     pthread_mutex_unlock(&quorum->mutex);
 }
 
-/* Return EINUSE in on_event of a registry, where none of its locks can be
- * dropped: so it is refused before any is. */
-static int check_events(const sqlock_quorum *quorum, sqlock_error *err)
-{
-    for (size_t i = 0; i < quorum->count; i++)
-        if (lk_callback_of_event(quorum->members[i].registry))
-            return lk_error(err, SQLOCK_EINUSE,
-                            "on_event of registry %zu runs in this thread: "
-                            "drop the quorum after it has returned",
-                            i);
-    return 0;
-}
-
 /* Drop the locks, or those that are left: one that is refused, since its
  * on_lost waits for a callback that runs in this thread, is dropped by the next
  * call. */
 static int drop_locks(sqlock_quorum *quorum, sqlock_error *err)
 {
-    int rc = check_events(quorum, err);
+    int rc = 0;
 
     for (size_t i = 0; i < quorum->count && rc == 0; i++) {
-        rc = sqlock_drop(quorum->members[i].lock, err);
+        struct lk_member *member = &quorum->members[i];
+
+        rc = lk_member_leave(member, err);
         if (rc == 0)
-            quorum->members[i].lock = NULL;
+            rc = sqlock_drop(member->lock, err);
+        if (rc == 0)
+            member->lock = NULL;
     }
     return rc;
 }
@@ -354,7 +362,7 @@ int64_t sqlock_quorum_remaining_ms(sqlock_quorum *quorum)
     if (quorum == NULL || !is_ours(quorum))
         return 0;
     pthread_mutex_lock(&quorum->mutex);
-    if (quorum->state == LK_QUORUM_HELD)
+    if (lk_quorum_is_held(quorum))
         left_ms = lk_quorum_left_ms(quorum);
     pthread_mutex_unlock(&quorum->mutex);
     return left_ms;

@@ -30,10 +30,11 @@ struct lk_member {
     sqlock_registry *registry;
     sqlock_lock *lock; /* a handle, and so an owner, of its own */
     enum lk_member_state state;
-    sqlock_request *request; /* what is under way, or was granted late */
-    int rc;                  /* of the last request that has ended */
-    bool counts;             /* it was held while the quorum was */
-    bool is_in_doubt;        /* whether its row is free is not known */
+    /* what is under way, was granted late, or could not be left behind */
+    sqlock_request *request;
+    int rc;           /* of the last request that has ended */
+    bool counts;      /* it was held while the quorum was */
+    bool is_in_doubt; /* whether its row is free is not known */
     bool is_first;    /* asked while nothing is held: others have had it */
     sqlock_error err; /* why rc is not 0 */
 };
@@ -41,6 +42,7 @@ struct lk_member {
 enum lk_quorum_state {
     LK_QUORUM_FREE,
     LK_QUORUM_CHANGING, /* a call acquires or releases it */
+    LK_QUORUM_WON,      /* held, but the call that has acquired it goes on */
     LK_QUORUM_HELD
 };
 
@@ -78,8 +80,10 @@ void lk_member_ask(struct lk_member *member);
 void lk_member_give_back(struct lk_member *member);
 
 /* Leave a member behind that is not held: let its registry carry on with what
- * is under way, and free what that gets. */
-void lk_member_leave(struct lk_member *member);
+ * is under way, and free what that gets.  Return 0; or EINUSE, if an on_lost of
+ * it waits for the callback that runs in this thread: it is still to be left
+ * behind. */
+int lk_member_leave(struct lk_member *member, sqlock_error *err);
 
 /* Note what has ended. */
 void lk_quorum_harvest(sqlock_quorum *quorum);
@@ -99,10 +103,14 @@ void lk_quorum_give_back(sqlock_quorum *quorum);
 
 /* Begin a call that changes the quorum, which is in that state; the call ends
  * by lk_quorum_settle().  Return 0, EINVAL, EFORK in a child
- * process, or EINUSE. */
+ * process, or EINUSE, also in on_event of a registry. */
 int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
                     sqlock_error *err);
 void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state);
+
+/* Return whether the quorum is held, if enough members still are.  The caller
+ * holds the mutex. */
+bool lk_quorum_is_held(const sqlock_quorum *quorum);
 
 /* Return for how long so many members as are needed are held.  Members that
  * are late, and were granted before that was over, count from here on.  The
