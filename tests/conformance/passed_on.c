@@ -42,18 +42,13 @@ static void write_queue(char queue[QUEUE_SIZE], const char *kinds,
     (void)snprintf(queue + length, QUEUE_SIZE - length, "0]}");
 }
 
-/* Let the lock's row be free with that queue, and pass it on.  Expect it to be
- * reserved for the ticket of that number, and so many to be left behind it. */
-static void check(struct fixture *f, const char *kinds, int called_s,
-                  int reserved, int left)
+/* Let the lock's row have that queue, and pass it on.  Expect that to return
+ * that. */
+static void pass_on(struct fixture *f, sqlock_lock *lock, const char *kinds,
+                    int called_s, int expected)
 {
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
     char queue[QUEUE_SIZE];
-    char wanted[SQLOCK_KEY_SIZE];
-    char text[QUEUE_SIZE];
 
-    lock_take(lock, 0);
-    lock_give(lock);
     write_queue(queue, kinds, in_us(called_s));
     assert_int_equal(sql_run(&f->sql,
                              "UPDATE %s SET QUEUE = '%s' WHERE LOCK_KEY = '%s'",
@@ -61,7 +56,21 @@ static void check(struct fixture *f, const char *kinds, int called_s,
                      1);
     assert_int_equal(lk_row_pass_on(&f->a->store, sqlock_key(lock),
                                     lk_store_deadline(&f->a->store)),
-                     1);
+                     expected);
+}
+
+/* Pass on the row of a lock that is free.  Expect it to be reserved for the
+ * ticket of that number, and so many to be left behind it. */
+static void check(struct fixture *f, const char *kinds, int called_s,
+                  int reserved, int left)
+{
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char wanted[SQLOCK_KEY_SIZE];
+    char text[QUEUE_SIZE];
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    pass_on(f, lock, kinds, called_s, 1);
     (void)snprintf(wanted, sizeof wanted,
                    "00000000-0000-4000-8000-00000000000%d", reserved);
     assert_true(sql_text(&f->sql, text, sizeof text,
@@ -95,8 +104,24 @@ static void test_who_was_called_just_now_has_its_second(void **state)
     check(f, "ddl", 60, 0, 2);
 }
 
+/* Behind those who share the lock, who waits has a second from a call to the
+ * next.  A call from farther ahead is of a clock that was set back since. */
+static void test_a_call_is_repeated_after_a_second_at_most(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options shared = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+    shared.mode = SQLOCK_SHARED;
+    assert_ok(sqlock_acquire(lock, 0, &shared, &f->err));
+    pass_on(f, lock, "l", -1, 1);
+    pass_on(f, lock, "l", 60, 1);
+    lock_end(lock);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_only_who_gave_no_sign_loses_its_ticket, ON_ALL, IN_SQLOCK),
     TEST_ON(test_who_was_called_just_now_has_its_second, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_call_is_repeated_after_a_second_at_most, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_passed_on = TOPIC(tests);

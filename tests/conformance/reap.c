@@ -68,6 +68,30 @@ static void test_old_rows_go_and_young_ones_stay(void **state)
     registry_end(registry);
 }
 
+/* Its tickets may be of those who wait, if a clock has stepped. */
+static void test_a_row_with_tickets_stays_a_day_longer(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+
+    put_old(f, "free-1410", region, NULL, 23 * 60 + 30);
+    put_old(f, "free-1470", region, NULL, 24 * 60 + 30);
+    put_old(f, "dead-1410", region, "holder", 23 * 60 + 30);
+    put_old(f, "dead-1470", region, "holder", 24 * 60 + 30);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET QUEUE = "
+                  "'{\"e\":1000000000000000,\"q\":["
+                  "[\"00000000-0000-4000-8000-000000000000\","
+                  "1000000000000000,1000000000000000,\"000000\",\"one\"],0]}' "
+                  "WHERE REGION = '%s'",
+                  f->table, region);
+    assert_int_equal(reap(f, registry, SQLOCK_RETENTION_DEFAULT_MS), 2);
+    assert_true(has_key(f, "free-1410"));
+    assert_true(has_key(f, "dead-1410"));
+    registry_end(registry);
+}
+
 static void test_many_old_rows_go_in_batches(void **state)
 {
     struct fixture *f = *state;
@@ -162,6 +186,7 @@ static void test_F31_reaping_never_touches_a_lease_that_is_renewed(void **state)
 
 static const struct test tests[] = {
     TEST(test_old_rows_go_and_young_ones_stay),
+    TEST_ON(test_a_row_with_tickets_stays_a_day_longer, ON_ALL, IN_SQLOCK),
     TEST(test_many_old_rows_go_in_batches),
     TEST(test_retention_out_of_bounds_is_refused),
     TEST(test_F31_reaping_never_touches_a_lease_that_is_renewed),

@@ -222,6 +222,27 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         lk_pool_give(&pooled->db.pool, lent[i]);
 }
 
+/* Connections that are kept for leases do not count against the pool's size, up
+ * to so many. */
+static void test_no_more_are_kept_beside_the_size_than_its_limit(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_pool *pool = &pooled->db.pool;
+    struct lk_connection *taken[LK_POOL_KEPT_MAX + CONNECTIONS];
+    struct lk_connection *more;
+    size_t count = sizeof taken / sizeof *taken;
+    int rc;
+
+    for (size_t i = 0; i < count; i++) {
+        taken[i] = take(pooled);
+        lk_pool_keep(pool, taken[i]);
+    }
+    rc = take_at_once(pooled, (struct lk_wish){0}, &more);
+    assert_int_equal(rc, SQLOCK_ERESOURCE);
+    for (size_t i = 0; i < count; i++)
+        lk_pool_give(pool, taken[i]);
+}
+
 /* A thread that waits for a connection, and gives it back when it is told. */
 struct taker {
     struct pooled *pooled;
@@ -479,6 +500,9 @@ static void test_what_could_not_be_set_up_may_be_cleared(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_no_more_are_kept_beside_the_size_than_its_limit, open_pool,
+        close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(

@@ -311,6 +311,36 @@ static void test_F57_renewals_need_no_row_of_the_server(void **state)
     registry_end(registry);
 }
 
+/* How long leases may be is read again after a minute. */
+static void test_F57_what_the_server_allows_counts_for_a_minute(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = renewer_registry(f);
+    struct lk_grace *grace = &registry->store.grace;
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    static const struct {
+        int64_t ago_ms;
+        int64_t longest_ms;
+    } looks[] = {{30000, 5}, {61000, 20000}};
+
+    lock_take(lock, 20000);
+    lock_give(lock);
+    for (size_t i = 0; i < 2; i++) {
+        (void)sql_run(&f->sql,
+                      "UPDATE %s_SERVER SET LONGEST_MS = 5, ALLOWED_MS = 5",
+                      f->table);
+        atomic_store(&grace->allowed_at_ns,
+                     lk_boottime_ns() - looks[i].ago_ms * LK_NS_PER_MS);
+        lock_take(lock, 20000);
+        lock_give(lock);
+        assert_int_equal(
+            sql_integer(&f->sql, "SELECT LONGEST_MS FROM %s_SERVER", f->table),
+            looks[i].longest_ms);
+    }
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 /* Leases that are longer than leases may be now are renewed for what they may,
  * also where the row that says so is locked; and a claim that cannot raise it
  * does not say that another owner has the lock. */
@@ -358,6 +388,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0),
     TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0),
     TEST_ON(test_F57_renewals_need_no_row_of_the_server, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_F57_what_the_server_allows_counts_for_a_minute, ON_SERVERS,
+            IN_SQLOCK),
     TEST_ON(test_F57_a_locked_row_of_the_server_shortens_leases, ON_SERVERS,
             IN_SQLOCK),
 };
