@@ -1168,7 +1168,9 @@ SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE),
       ELSE CONCAT(IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '),
         t.ENGINE, ' table') END,
     IF(c.COLLATION_NAME LIKE '%\_bin', NULL, c.COLLATION_NAME),
-    c.TABLE_SCHEMA, {read_only}, IF(c.PRIVILEGES LIKE '%select%', 1, 0),
+    c.TABLE_SCHEMA, {read_only},
+    CASE WHEN c.PRIVILEGES NOT LIKE '%select%' THEN 0
+      WHEN c.PRIVILEGES LIKE '%update%' THEN 2 ELSE 1 END,
     (SELECT CASE WHEN s.PRIVILEGES NOT LIKE '%select%' THEN 0
         WHEN s.PRIVILEGES LIKE '%update%' THEN 2 ELSE 1 END
       FROM information_schema.COLUMNS s

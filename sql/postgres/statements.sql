@@ -1273,8 +1273,9 @@ SELECT upper(A.attname),
       ELSE (SELECT O.collname::text FROM pg_collation AS O
         WHERE O.oid = A.attcollation AND NOT O.collisdeterministic) END,
     N.nspname::text, {read_only},
-    CASE WHEN has_schema_privilege(N.oid, 'USAGE') AND
-      has_column_privilege(C.oid, A.attnum, 'SELECT') THEN 1 ELSE 0 END,
+    CASE WHEN NOT has_schema_privilege(N.oid, 'USAGE') OR
+        NOT has_column_privilege(C.oid, A.attnum, 'SELECT') THEN 0
+      WHEN has_column_privilege(C.oid, A.attnum, 'UPDATE') THEN 2 ELSE 1 END,
     (SELECT CASE WHEN NOT has_table_privilege(S.oid, 'SELECT') THEN 0
         WHEN has_table_privilege(S.oid, 'UPDATE') THEN 2 ELSE 1 END
       FROM pg_class AS S

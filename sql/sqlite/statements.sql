@@ -888,13 +888,13 @@ SELECT sqlock_readonly(), {now}, 'SQLite ' || sqlite_version();
 -- ---- describe
 -- Reads the columns of a table, and what makes it unfit for locks.  Only the
 -- schema "main" is searched: the driver attaches no other database.
--- A user who can read the schema can read all tables.
+-- A user who can read the schema can read and change all tables.
 SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
     c.pk,
     CASE WHEN s.type = 'view' THEN 'a view'
       WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END,
     nullif(sqlock_collation(s.name, c.name), 'BINARY'), 'main',
-    sqlock_readonly(), 1
+    sqlock_readonly(), 2
   FROM main.sqlite_schema AS s
   JOIN pragma_table_xinfo(s.name, 'main') AS c
   WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(:table) AND

@@ -19,7 +19,8 @@ enum {
     LK_COLUMN_LOOSE,
     LK_COLUMN_SCHEMA,    /* in which the table was found */
     LK_COLUMN_READ_ONLY, /* 1: the server takes no writes; or 0 */
-    LK_COLUMN_READABLE,  /* 1: this login may read it; or 0 */
+    /* of this login: 0: none; 1: to read it; 2: to change it, too */
+    LK_COLUMN_RIGHTS,
     LK_COLUMN_CELLS,
     /* how far the table with "_SERVER" behind its name can be used; only where
      * the server may forget leases */

@@ -194,8 +194,9 @@ typedef enum sqlock_statement_kind {
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
      * null; the collation or type by which texts of other bytes may be equal,
      * or null; the schema in which the table was found; as SERVER's first
-     * cell; and 1 when this login may read the column or else 0; maybe one
-     * more (LK_COLUMN_BESIDE).  No row: no such table. */
+     * cell; 2 when this login may read and change the column, 1 when it may
+     * read it, or else 0; maybe one more (LK_COLUMN_BESIDE).  No row: no such
+     * table. */
     SQLOCK_SQL_DESCRIBE,
 
     /*

@@ -54,7 +54,7 @@ static int check_access(const sqlock_result *columns,
          wanted++) {
         const sqlock_value *cells = lk_column(columns, wanted->name);
 
-        if (cells != NULL && cells[LK_COLUMN_READABLE].integer == 0)
+        if (cells != NULL && cells[LK_COLUMN_RIGHTS].integer == 0)
             return lk_error(err, SQLOCK_EACCESS,
                             "this login may not read %s.%s: grant it what "
                             "grants-application.sql grants",

@@ -164,7 +164,7 @@ int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err)
         .stock = op->stock, .tx = op->tx, .until_ns = op->deadline_ns};
     int rc = 0;
 
-    if (!op->stock->tables.has_orders)
+    if (!op->stock->tables.takes_back)
         return 0;
     for (size_t i = 0; rc == 0 && i < op->count; i++)
         if (op->lines[i].result == SQLOCK_EINSUFFICIENT)

@@ -156,7 +156,7 @@ static void test_own_schema_is_described_as_fit(void **state)
                                                        : 0);
         assert_null(cell_text(&test->a, i, 4));
         assert_int_equal(cell_integer(&test->a, i, 7), 0);
-        assert_int_equal(cell_integer(&test->a, i, 8), 1);
+        assert_int_equal(cell_integer(&test->a, i, 8), 2);
     }
     assert_int_equal(keys, 2);
 }

@@ -165,6 +165,14 @@ static int check_items(struct search *search, sqlock_error *err)
     return rc;
 }
 
+/* Return whether the login may change the column. */
+static bool may_change(const sqlock_result *columns, const char *name)
+{
+    const sqlock_value *cells = lk_column(columns, name);
+
+    return cells != NULL && cells[LK_COLUMN_RIGHTS].integer == 2;
+}
+
 /* Check our tables for orders and reservations.  Return ESCHEMA if one is
  * missing or lacks a column; but all of them may be missing if the items are
  * in a table of the application. */
@@ -175,6 +183,7 @@ static int check_ours(const struct search *search, sqlock_error *err)
     size_t count = 0;
     int rc = 0;
 
+    found->takes_back = true;
     for (int i = LK_TABLE_ENTRY; rc == 0 && i < LK_STOCK_TABLES; i++) {
         const struct lk_table *table = &search->tables[i];
         sqlock_result columns = {0};
@@ -186,6 +195,9 @@ static int check_ours(const struct search *search, sqlock_error *err)
         } else if (missing == NULL) {
             missing = table;
         }
+        found->takes_back =
+            found->takes_back &&
+            may_change(&columns, i == LK_TABLE_ENTRY ? "STATUS" : "STATE");
         sqlock_result_clear(&columns);
     }
     found->has_orders = missing == NULL;

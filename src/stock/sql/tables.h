@@ -13,6 +13,7 @@
 struct lk_stock_tables {
     bool is_ours;    /* the items are in INT_STOCK */
     bool has_orders; /* our tables for orders and reservations exist */
+    bool takes_back; /* and the login may end reservations */
     bool has_integer_items;
     bool has_one_writer; /* the database admits one writer at a time */
     int64_t most;        /* the greatest value of the quantity's column */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/login.h"
+
 /* --- arguments --- */
 
 static void test_bad_arguments_are_refused(void **state)
@@ -313,38 +315,32 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
+/* --- rights --- */
+
+static void grant(struct login *login, const struct fixture *f,
+                  const char *what, const char *suffix)
+{
+    char table[128];
+
+    (void)snprintf(table, sizeof table, "%s%s", f->prefix, suffix);
+    login_grant(login, what, table);
+}
+
 /* The login may read the tables, but not change them. */
 static void test_a_login_without_the_privilege_is_told_so(void **state)
 {
-    static const char *const user = "sqlock_stock_reader";
+    static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
+                                        "STOCK_RESERVATION"};
     struct fixture *f = *state;
-    const char *admin_url = database_admin_url(f->database);
-    const char *host = f->database->bit == ON_MYSQL ? "@'%'" : "";
-    const char *with =
-        f->database->bit == ON_MYSQL ? "IDENTIFIED BY" : "LOGIN PASSWORD";
-    const char *authority = strstr(f->url, "://");
-    const char *rest = strchr(f->url, '@');
     const char *item = shop_item(f, 3);
     sqlock_registry *registry;
     sqlock_stock *stock;
-    char url[1024];
-    struct sql admin;
+    struct login login;
 
-    if (admin_url == NULL || authority == NULL || rest == NULL ||
-        sql_open(&admin, f->database, admin_url) < 0)
-        skip();
-    (void)sql_try(&admin, NULL, "DROP USER %s%s", user, host);
-    (void)sql_run(&admin, "CREATE USER %s%s %s 'look'", user, host, with);
-    for (int i = 0; i < 4; i++) {
-        static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
-                                            "STOCK_RESERVATION"};
-
-        (void)sql_run(&admin, "GRANT SELECT ON %s%s TO %s%s", f->prefix,
-                      names[i], user, host);
-    }
-    (void)snprintf(url, sizeof url, "%.*s://%s:look%s",
-                   (int)(authority - f->url), f->url, user, rest);
-    registry = fixture_registry_at(f, url, NULL);
+    login_make(&login, f, "looks");
+    for (int i = 0; i < 4; i++)
+        grant(&login, f, "SELECT", names[i]);
+    registry = fixture_registry_at(f, login.url, NULL);
     stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     assert_fails(SQLOCK_EACCESS, sqlock_stock_deduct(stock, NULL, NULL, item, 1,
                                                      NULL, &f->err));
@@ -355,10 +351,66 @@ static void test_a_login_without_the_privilege_is_told_so(void **state)
     assert_int_equal(shop_there(f, item), 3);
     sqlock_stock_close(stock);
     registry_end(registry);
-    if (f->database->bit == ON_POSTGRES)
-        (void)sql_run(&admin, "DROP OWNED BY %s", user);
-    (void)sql_run(&admin, "DROP USER %s%s", user, host);
-    sql_close(&admin);
+    login_drop(&login, f);
+}
+
+/* Sell from the table of the application, of which two are left and two are in
+ * a reservation that is over.  A sale with an order needs the right to record
+ * it. */
+static void sell_beside_what_is_over(struct fixture *f,
+                                     sqlock_registry *registry,
+                                     const char *table)
+{
+    sqlock_stock_options options = shop_described(table);
+    sqlock_stock *stock;
+    sqlock_tx *tx;
+
+    assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_fails(SQLOCK_EINSUFFICIENT,
+                 sqlock_stock_deduct(stock, tx, NULL, "pen", 3, NULL, &f->err));
+    assert_ok(sqlock_stock_deduct(stock, tx, NULL, "pen", 1, NULL, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
+    assert_fails(
+        SQLOCK_EINSUFFICIENT,
+        sqlock_stock_deduct(stock, NULL, NULL, "pen", 3, NULL, &f->err));
+    assert_fails(SQLOCK_EACCESS, sqlock_stock_deduct(stock, NULL, f->name,
+                                                     "pen", 1, NULL, &f->err));
+    sqlock_stock_close(stock);
+}
+
+/* The login sells what is the application's, and may not change reservations,
+ * or not even see them: what it asks for too much is refused as ever. */
+static void test_who_may_not_take_back_is_refused_as_ever(void **state)
+{
+    static const char *const rights[] = {"REFERENCES", "SELECT"};
+    struct fixture *f = *state;
+    sqlock_stock_line line = {.item = "pen", .quantity = 2};
+    sqlock_stock *stock;
+    char table[64];
+
+    shop_make_goods(f, "rights", table, "id VARCHAR(20) PRIMARY KEY, num INT");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 4)", table);
+    stock = shop_open_described(f, table);
+    assert_ok(sqlock_stock_reserve(stock, NULL, shop_order("pen", "over"),
+                                   &line, 1, 1, NULL, &f->err));
+    sqlock_stock_close(stock);
+    for (int i = 0; i < 2; i++) {
+        sqlock_registry *registry;
+        struct login login;
+
+        login_make(&login, f, "sells");
+        grant(&login, f, "SELECT", "LOCK");
+        grant(&login, f, rights[i], "STOCK_ENTRY");
+        grant(&login, f, rights[i], "STOCK_RESERVATION");
+        login_grant(&login, "SELECT, UPDATE", table);
+        registry = fixture_registry_at(f, login.url, NULL);
+        sell_beside_what_is_over(f, registry, table);
+        registry_end(registry);
+        login_drop(&login, f);
+    }
+    assert_int_equal(shop_count(f, "STOCK_RESERVATION", "STATE = 'E'"), 0);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
 /* --- the schema --- */
@@ -491,6 +543,7 @@ static const struct test tests[] = {
     TEST(test_without_our_tables_there_are_no_orders),
     TEST(test_a_check_of_the_table_refuses_all_of_an_order),
     TEST_ON(test_a_login_without_the_privilege_is_told_so, ON_SERVERS, 0),
+    TEST_ON(test_who_may_not_take_back_is_refused_as_ever, ON_SERVERS, 0),
     TEST(test_the_schema_is_text_too_and_made_once),
     TEST(test_items_are_compared_by_their_bytes),
     TEST_ON(test_our_tables_must_compare_by_bytes, ON_ALL, IN_SQLOCK),
