@@ -61,7 +61,8 @@ mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" 
 chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CONTROL=guard
 	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
 	bash tests/tools/servers/with.sh $B/tests/chaos \
-	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) $(CHAOS))
+	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) \
+	--shrink --picture $B/chaos.svg $(CHAOS))
 
 # --------------------------------------------------------------------- fuzzing
 

@@ -85,9 +85,10 @@ class Belief:
 
 class History:
     def __init__(self, lines):
-        self.wrong = []  # pairs of a property and a text
+        self.wrong = []  # of each: a property, a text and the lines
         self.limits, self.permits = {}, {}
         self.lines, self.stops, self.outages, self.deaths = [], [], [], {}
+        self.harms = []  # deaths and leases that were broken
         for number, text in lines:
             self.read(number, text)
         self.lines.sort(key=lambda line: line.moment)
@@ -100,7 +101,7 @@ class History:
             ),
             default=0.0,
         )
-        self.locks = {}
+        self.locks, self.holds = {}, {}
         for line in self.lines:
             self.locks.setdefault(line.lock, []).append(line)
 
@@ -120,6 +121,8 @@ class History:
                 line.moment = line.ended
             if line.verb == "acquire" and line.rc in LOSSES:
                 line.moment = line.begun  # its loss is told meanwhile
+            if line.verb in ("died", "break"):
+                self.harms.append(line)
             if line.verb == "stopped":
                 self.stops.append(line)
             elif line.verb == "away":
@@ -130,14 +133,8 @@ class History:
                 self.lines.append(line)
 
     def refuse(self, name, text, *lines):
-        self.wrong.append(
-            (
-                name,
-                "; ".join(
-                    [text] + ["line %d: %s" % (at.number, at.text) for at in lines]
-                ),
-            )
-        )
+        told = [text] + ["line %d: %s" % (at.number, at.text) for at in lines]
+        self.wrong.append((name, "; ".join(told), lines))
 
     def was_stopped(self, who, begun, ended):
         return self.is_among(self.stops, who, begun, ended)
@@ -607,7 +604,7 @@ class History:
 
     def check(self):
         for lock, lines in self.locks.items():
-            holds = self.hold_of(lines)
+            holds = self.holds[lock] = self.hold_of(lines)
             self.check_exclusion(lock, holds)
             self.check_tokens(holds)
             self.check_told(lines, holds)
@@ -645,7 +642,7 @@ def check_stories(paths):
             else:
                 stories[-1][1].append((number, text))
         for title, lines in stories:
-            wrong = {found for found, _ in History(lines).check()}
+            wrong = {found for found, _, _ in History(lines).check()}
             expected = {name} if title.startswith("wrong") else set()
             good = wrong == expected
             is_good = is_good and good
@@ -661,7 +658,7 @@ def main(arguments):
     if len(arguments) != 1:
         sys.exit(__doc__)
     wrong = History(list(lines_of(arguments[0]))).check()
-    for name, text in wrong[:20]:
+    for name, text, _ in wrong[:20]:
         print("%s: %s" % (name, text))
     return 1 if wrong else 0
 

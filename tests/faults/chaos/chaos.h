@@ -32,6 +32,34 @@
 #define PERMITS 3
 extern const char *const chaos_locks[LOCKS];
 
+/* The acts of owners, and the harms that are done to processes. */
+enum chaos_word {
+    ONCE,
+    BOTH,
+    SELL,
+    OBSERVE,
+    QUORUM,
+    BRIEFLY,
+    WANT,
+    KILL, /* the first harm */
+    STOP,
+    CUT,
+    SILENCE,
+    AWAY,
+    CRASH,
+    FORGET,
+    STORM,
+    WORDS
+};
+extern const char *const chaos_words[WORDS];
+
+/* A part of what a seed draws: so many processes, and without some acts and
+ * harms, a bit each. */
+struct scope {
+    unsigned processes;
+    unsigned without;
+};
+
 /* Numbers that follow from a seed. */
 struct dice {
     uint64_t state;
@@ -64,6 +92,8 @@ struct line {
 /* The history of a round, in memory that all of its processes share. */
 struct chaos {
     uint64_t seed;
+    struct scope scope;
+    unsigned done[WORDS];         /* of harms: how often */
     struct fixture fixture;       /* url, prefix, names; no open connection */
     char urls[PROXIES][1024];     /* of the processes: through the proxies */
     char files[SERVERS - 1][256]; /* URLs; "": there is no SQLite */
@@ -82,8 +112,10 @@ struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
 /* Add a line about a whole process. */
 void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
                 unsigned life, int64_t from_ns, int64_t to_ns);
-/* Return how many calls of that kind have succeeded. */
-unsigned chaos_count(struct chaos *chaos, const char *verb);
+/* Return whether there was a grant and a sale, or whichever of them there may
+ * be. */
+bool chaos_has_begun(struct chaos *chaos);
+bool chaos_leaves_out(const struct chaos *chaos, enum chaos_word word);
 /* Return whether the round's time is over, or the history is full. */
 bool chaos_is_over(struct chaos *chaos);
 
@@ -95,9 +127,7 @@ void work_at_end(struct chaos *chaos);
 
 /* In nemesis.c: start the processes, and harm them, once there was a grant and
  * a sale, until the round is over; then let each end by itself.  There are no
- * proxies where there is no network, NULL.  Write to
- * `told` how often each harm was done. */
-void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES],
-                 char *told, size_t size);
+ * proxies where there is no network, NULL. */
+void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES]);
 
 #endif

@@ -31,7 +31,13 @@
 #define LATE_MS 6000
 
 static const struct database *current;
-static int given_seconds, given_seed;
+static int given_seconds, given_seed, given_processes = PROCESSES, shrinks;
+static char *given_without, *given_picture;
+
+const char *const chaos_words[WORDS] = {
+    "once",    "both", "sell",    "observe", "quorum",
+    "briefly", "want", "killed",  "stopped", "cut",
+    "silent",  "away", "crashed", "forgot",  "stormed"};
 
 /* --- what is shared --- */
 
@@ -77,19 +83,33 @@ void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
     atomic_store(&line->is_whole, true);
 }
 
-unsigned chaos_count(struct chaos *chaos, const char *verb)
+/* Return whether a call of that kind has succeeded. */
+static bool has_done(struct chaos *chaos, const char *verb)
 {
     unsigned lines = atomic_load(&chaos->count);
-    unsigned count = 0;
 
     for (unsigned i = 0; i < lines && i < LINES_MAX; i++) {
         const struct line *line = &chaos->lines[i];
 
         if (atomic_load(&line->is_whole) && atomic_load(&line->to_ns) != 0 &&
             line->rc == 0 && strcmp(line->verb, verb) == 0)
-            count++;
+            return true;
     }
-    return count;
+    return false;
+}
+
+bool chaos_has_begun(struct chaos *chaos)
+{
+    bool has_locks =
+        !chaos_leaves_out(chaos, BRIEFLY) || !chaos_leaves_out(chaos, WANT);
+
+    return (!has_locks || has_done(chaos, "acquire")) &&
+           (chaos_leaves_out(chaos, SELL) || has_done(chaos, "sell"));
+}
+
+bool chaos_leaves_out(const struct chaos *chaos, enum chaos_word word)
+{
+    return (chaos->scope.without >> word & 1) != 0;
 }
 
 bool chaos_is_over(struct chaos *chaos)
@@ -100,28 +120,29 @@ bool chaos_is_over(struct chaos *chaos)
 
 /* --- the history --- */
 
-static const char *word_of(int rc)
+static const struct {
+    int rc;
+    const char *word;
+} codes[] = {
+    {0, "ok"},
+    {DONE, "done"},
+    {SQLOCK_EBUSY, "busy"},
+    {SQLOCK_ETIMEDOUT, "timedout"},
+    {SQLOCK_ELOST, "lost"},
+    {SQLOCK_EEXPIRED, "expired"},
+    {SQLOCK_EUNCERTAIN, "uncertain"},
+    {SQLOCK_EUNREACHABLE, "unreachable"},
+    {0, "failed"},
+};
+#define CODES (sizeof codes / sizeof *codes)
+
+static size_t code_of(int rc)
 {
-    switch (rc) {
-    case 0:
-        return "ok";
-    case DONE:
-        return "done";
-    case SQLOCK_EBUSY:
-        return "busy";
-    case SQLOCK_ETIMEDOUT:
-        return "timedout";
-    case SQLOCK_ELOST:
-        return "lost";
-    case SQLOCK_EEXPIRED:
-        return "expired";
-    case SQLOCK_EUNCERTAIN:
-        return "uncertain";
-    case SQLOCK_EUNREACHABLE:
-        return "unreachable";
-    default:
-        return "failed";
-    }
+    size_t i = 0;
+
+    while (i < CODES - 1 && codes[i].rc != rc)
+        i++;
+    return i;
 }
 
 static void print_line(FILE *out, const struct line *line)
@@ -165,7 +186,7 @@ static void print_line(FILE *out, const struct line *line)
     else if (strcmp(line->verb, "sell") == 0)
         (void)fprintf(out, " order=%u n=1", line->number);
     if (has_ended)
-        (void)fprintf(out, " rc=%s", word_of(line->rc));
+        (void)fprintf(out, " rc=%s", codes[code_of(line->rc)].word);
     (void)fputs("\n", out);
 }
 
@@ -202,11 +223,29 @@ static void print_tables(FILE *out, struct chaos *chaos)
     (void)fputs("limit written=1\n", out);
 }
 
+/* Draw a history in a file. */
+static void draw(const char *path, const char *picture)
+{
+    char command[512];
+    FILE *drawer;
+
+    (void)snprintf(
+        command, sizeof command,
+        "${PYTHON:-/usr/bin/python3} -IS tests/history/picture.py %s >%s", path,
+        picture);
+    drawer = popen(command, "we"); /* NOLINT: of our own making */
+    assert_non_null(drawer);
+    if (pclose(drawer) != 0)
+        fail_msg("no picture can be drawn: %s", command);
+    print_message("picture: %s\n", picture);
+}
+
 /* Return how many faults the history has; one that has some stays, and *path is
  * where. */
 static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
 {
     FILE *out = history_file(path);
+    char picture[HISTORY_PATH + 8];
     unsigned count, faults;
 
     work_at_end(chaos);
@@ -219,8 +258,14 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
             print_line(out, &chaos->lines[i]);
     print_tables(out, chaos);
     faults = history_faults(out, path, true);
-    if (faults == 0)
+    if (faults > 0) {
+        (void)snprintf(picture, sizeof picture, "%s.svg", path);
+        draw(path, picture);
+    } else {
+        if (given_picture != NULL)
+            draw(path, given_picture);
         (void)unlink(path);
+    }
     return faults;
 }
 
@@ -297,25 +342,66 @@ static void drop_tables(struct chaos *chaos)
         (void)unlink(strchr(chaos->files[i], ':') + 1);
 }
 
-/* Fail a round in which nothing could go wrong, since nothing was done. */
-static void check_that_all_ran(struct chaos *chaos)
+/* The calls of all rounds by their answers, and the harms. */
+static struct {
+    const char *verbs[20];
+    unsigned calls[20][CODES];
+    unsigned harms[WORDS];
+} totals;
+
+static void add_up(const struct chaos *chaos)
 {
-    if (chaos_count(chaos, "acquire") == 0)
-        fail_msg("seed %" PRIu64 ": no lock was granted", chaos->seed);
-    if (chaos_count(chaos, "sell") == 0)
-        fail_msg("seed %" PRIu64 ": nothing was sold", chaos->seed);
+    for (unsigned i = 0; i < chaos->count && i < LINES_MAX; i++) {
+        const struct line *line = &chaos->lines[i];
+        size_t at = 0;
+
+        if (strcmp(line->lock, "*") == 0 || line->to_ns == 0)
+            continue;
+        while (totals.verbs[at] != NULL &&
+               strcmp(totals.verbs[at], line->verb) != 0)
+            at++;
+        totals.verbs[at] = line->verb;
+        totals.calls[at][code_of(line->rc)]++;
+    }
+    for (size_t i = KILL; i < WORDS; i++)
+        totals.harms[i] += chaos->done[i];
+}
+
+static void print_totals(void)
+{
+    unsigned all = 0, harms = 0;
+
+    print_message("%-12s", current->name);
+    for (size_t k = 0; k < CODES; k++)
+        print_message("%12s", codes[k].word);
+    for (size_t i = 0; totals.verbs[i] != NULL; i++) {
+        print_message("\n%-12s", totals.verbs[i]);
+        for (size_t k = 0; k < CODES; k++) {
+            print_message("%12u", totals.calls[i][k]);
+            all += totals.calls[i][k];
+        }
+    }
+    print_message("\n");
+    for (size_t i = KILL; i < WORDS; i++) {
+        harms += totals.harms[i];
+        if (totals.harms[i] > 0)
+            print_message("%-12s%12u\n", chaos_words[i], totals.harms[i]);
+    }
+    print_message("%u operations, %u harms\n", all, harms);
 }
 
 /* Play a round, and return how many faults its history has. */
-static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
+static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms,
+                     struct scope scope)
 {
     struct proxy *proxies[PROXIES] = {NULL};
     char path[HISTORY_PATH];
-    char told[200];
     unsigned faults;
+    bool has_begun;
 
     memset(chaos, 0, sizeof *chaos);
     chaos->seed = seed;
+    chaos->scope = scope;
     open_tables(chaos);
     for (size_t i = 0; i < PROXIES; i++) {
         (void)snprintf(chaos->urls[i], sizeof chaos->urls[i], "%s",
@@ -328,20 +414,85 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms)
     }
     print_message("%-9s seed %-8" PRIu64 " begins\n", current->name, seed);
     chaos->ends_ns = lk_after_ms(lk_boottime_ns(), lasts_ms);
-    nemesis_run(chaos, proxies, told, sizeof told);
+    nemesis_run(chaos, proxies);
     for (size_t i = 0; i < PROXIES; i++)
         if (proxies[i] != NULL)
             proxy_close(proxies[i]);
     check_sleep(REST_MS);
+    has_begun = chaos_has_begun(chaos);
     faults = judge(chaos, path);
-    print_message("%-9s seed %-8" PRIu64
-                  " %6u calls, %3u forks, %6u lines, %s: %s\n",
+    add_up(chaos);
+    print_message("%-9s seed %-8" PRIu64 " %6u calls, %3u forks, %6u lines",
                   current->name, seed, atomic_load(&chaos->calls),
-                  atomic_load(&chaos->forks), atomic_load(&chaos->count), told,
-                  faults > 0 ? path : "every promise was kept");
+                  atomic_load(&chaos->forks), atomic_load(&chaos->count));
+    for (size_t i = KILL; i < WORDS; i++)
+        if (chaos->done[i] > 0)
+            print_message(", %u %s", chaos->done[i], chaos_words[i]);
+    print_message(": %s\n", faults > 0 ? path : "every promise was kept");
     drop_tables(chaos);
-    check_that_all_ran(chaos);
+    /* else nothing could go wrong */
+    if (!has_begun)
+        fail_msg("seed %" PRIu64 ": no lock was granted, or nothing sold",
+                 seed);
     return faults;
+}
+
+/* --- which part of a round does it --- */
+
+static void print_scope(const char *title, uint64_t seed, struct scope scope)
+{
+    const char *before = " --without ";
+
+    print_message("%s: --seconds %d --seed %" PRIu64, title, ROUND_MS / 1000,
+                  seed);
+    if (scope.processes < PROCESSES)
+        print_message(" --processes %u", scope.processes);
+    for (size_t i = 0; i < WORDS; i++)
+        if ((scope.without >> i & 1) != 0) {
+            print_message("%s%s", before, chaos_words[i]);
+            before = ",";
+        }
+    print_message(" %s\n", current->name);
+}
+
+/* Play the round with less and less, as long as its history stays wrong: with
+ * fewer processes, and without each act and harm in turn. */
+static struct scope shrink(struct chaos *chaos, uint64_t seed,
+                           struct scope scope)
+{
+    for (unsigned i = 0; i < WORDS + 2; i++) {
+        struct scope less = scope;
+
+        if (i < 2)
+            less.processes = scope.processes / 2;
+        else
+            less.without |= 1U << (i - 2);
+        if (less.processes < 2 || (i >= 2 && less.without == scope.without))
+            continue;
+        print_scope("trying", seed, less);
+        if (play(chaos, seed, ROUND_MS, less) > 0)
+            scope = less;
+    }
+    return scope;
+}
+
+/* Return the bits of words, of which there may be none. */
+static unsigned read_words(char *words)
+{
+    unsigned bits = 0;
+    char *rest = NULL;
+
+    for (char *word = words != NULL ? strtok_r(words, ",", &rest) : NULL;
+         word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        unsigned i = 0;
+
+        while (i < WORDS && strcmp(word, chaos_words[i]) != 0)
+            i++;
+        if (i == WORDS)
+            fail_msg("nothing is called \"%s\"", word);
+        bits |= 1U << i;
+    }
+    return bits;
 }
 
 static void test_what_is_promised_is_kept(void **state)
@@ -352,17 +503,24 @@ static void test_what_is_promised_is_kept(void **state)
                                         : check_scale(8, 1800) * INT64_C(1000);
     uint64_t seed = given_seed != 0 ? (uint64_t)given_seed
                                     : (uint64_t)lk_boottime_ns() % 1000000;
+    struct scope scope = {.processes = (unsigned)given_processes,
+                          .without = read_words(given_without)};
     unsigned faults = 0;
 
     (void)state;
     assert_ptr_not_equal(chaos, MAP_FAILED);
+    assert_in_range(given_processes, 1, PROCESSES);
     for (; left_ms > 0 && faults == 0; left_ms -= ROUND_MS, seed++)
-        faults = play(chaos, seed, left_ms < ROUND_MS ? left_ms : ROUND_MS);
+        faults =
+            play(chaos, seed, left_ms < ROUND_MS ? left_ms : ROUND_MS, scope);
+    print_totals();
+    if (faults > 0 && shrinks)
+        scope = shrink(chaos, seed - 1, scope);
     (void)munmap(chaos, sizeof *chaos);
-    if (faults > 0)
-        fail_msg("the history is wrong; again: --seconds %d --seed %" PRIu64
-                 " %s",
-                 ROUND_MS / 1000, seed - 1, current->name);
+    if (faults > 0) {
+        print_scope("again", seed - 1, scope);
+        fail_msg("the history of seed %" PRIu64 " is wrong", seed - 1);
+    }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -388,6 +546,15 @@ int main(int argc, char **argv)
          "Play for so long, in rounds of 10 s", "N"},
         {"seed", 0, POPT_ARG_INT, &given_seed, 0,
          "The first round's seed; each next one has the next", "N"},
+        {"processes", 0, POPT_ARG_INT, &given_processes, 0,
+         "Of the eight processes only so many", "N"},
+        {"without", 0, POPT_ARG_STRING, &given_without, 0,
+         "Without these acts and harms: once sell killed ... as in the table",
+         "WORD,..."},
+        {"picture", 0, POPT_ARG_STRING, &given_picture, 0,
+         "Draw the last round, if all is right", "FILE.svg"},
+        {"shrink", 0, POPT_ARG_NONE, &shrinks, 0,
+         "Play a round that goes wrong again, with less and less", NULL},
         POPT_TABLEEND,
     };
     static const struct program program = {

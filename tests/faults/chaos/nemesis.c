@@ -13,10 +13,6 @@
 #include "chaos.h"
 #include "support/server.h"
 
-enum harm { KILL, STOP, CUT, SILENCE, AWAY, CRASH, FORGET, STORM, HARMS };
-static const char *const harms[] = {"killed", "stopped", "cut",    "silent",
-                                    "away",   "crashed", "forgot", "stormed"};
-
 #define PAUSE_MS 250 /* between two harms, on average */
 #define LONGEST_MS 900
 
@@ -26,7 +22,6 @@ struct nemesis {
     struct dice dice;
     pid_t pids[PROCESSES];
     unsigned lives[PROCESSES];
-    unsigned done[HARMS];
 };
 
 static void begin_process(struct nemesis *nemesis, unsigned i)
@@ -89,7 +84,7 @@ static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
 static void note_away(const struct nemesis *nemesis, unsigned proxy,
                       int64_t from_ns)
 {
-    for (unsigned i = 0; i < PROCESSES; i++)
+    for (unsigned i = 0; i < nemesis->chaos->scope.processes; i++)
         if (proxy == PROXIES || i % PROXIES == proxy)
             chaos_note(nemesis->chaos, "away", i, nemesis->lives[i], from_ns,
                        lk_after_ms(lk_boottime_ns(), 2 * STATEMENT_MS));
@@ -139,7 +134,7 @@ static void forget(const struct nemesis *nemesis)
         proxy_down(nemesis->proxies[i]);
     assert_int_equal(sql_open(&sql, fixture->database, fixture->url), 0);
     (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET EPOCH = 'server %u'",
-                  fixture->prefix, nemesis->done[FORGET]);
+                  fixture->prefix, nemesis->chaos->done[FORGET]);
     (void)sql_run(&sql, "DELETE FROM %sLOCK", fixture->prefix);
     sql_close(&sql);
     for (size_t i = 0; i < LOCKS; i++) {
@@ -158,10 +153,11 @@ static void forget(const struct nemesis *nemesis)
  * each seed has one sequence of them. */
 static void harm(struct nemesis *nemesis)
 {
-    static const enum harm drawn[] = {KILL, KILL, KILL, STOP,    STOP,
-                                      STOP, CUT,  CUT,  SILENCE, AWAY};
-    enum harm what = drawn[dice_below(&nemesis->dice, 10)];
-    unsigned victim = dice_below(&nemesis->dice, PROCESSES);
+    static const enum chaos_word drawn[] = {KILL, KILL, KILL, STOP,    STOP,
+                                            STOP, CUT,  CUT,  SILENCE, AWAY};
+    enum chaos_word what = drawn[dice_below(&nemesis->dice, 10)];
+    unsigned victim =
+        dice_below(&nemesis->dice, PROCESSES) % nemesis->chaos->scope.processes;
     struct proxy *proxy = nemesis->proxies[victim % PROXIES];
     int64_t ms = 20 + dice_below(&nemesis->dice, LONGEST_MS);
     const struct database *database = nemesis->chaos->fixture.database;
@@ -176,7 +172,9 @@ static void harm(struct nemesis *nemesis)
         what = STORM;
     else if (what > STOP && proxy == NULL)
         return;
-    nemesis->done[what]++;
+    if (chaos_leaves_out(nemesis->chaos, what))
+        return;
+    nemesis->chaos->done[what]++;
     switch (what) {
     case KILL:
         kill_process(nemesis, victim);
@@ -206,18 +204,6 @@ static void harm(struct nemesis *nemesis)
     note_away(nemesis, victim % PROXIES, from_ns);
 }
 
-static void tell(const struct nemesis *nemesis, char *told, size_t size)
-{
-    size_t at = 0;
-
-    told[0] = '\0';
-    for (int i = 0; i < HARMS; i++)
-        if (nemesis->done[i] > 0 && at < size)
-            at += (size_t)snprintf(told + at, size - at, "%s%u %s",
-                                   at > 0 ? ", " : "", nemesis->done[i],
-                                   harms[i]);
-}
-
 static void await_end(const struct nemesis *nemesis, unsigned i)
 {
     int64_t until = check_deadline_ns(PATIENCE_MS);
@@ -235,8 +221,7 @@ static void await_end(const struct nemesis *nemesis, unsigned i)
     check_end(i, status);
 }
 
-void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES],
-                 char *told, size_t size)
+void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES])
 {
     /* without SA_RESTART, and before there is a process */
     const struct sigaction interrupts = {.sa_handler = ignore};
@@ -244,17 +229,14 @@ void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES],
 
     (void)sigaction(SIGUSR2, &interrupts, NULL);
     dice_begin(&nemesis.dice, chaos->seed, 0);
-    for (unsigned i = 0; i < PROCESSES; i++)
+    for (unsigned i = 0; i < chaos->scope.processes; i++)
         begin_process(&nemesis, i);
-    while ((chaos_count(chaos, "acquire") == 0 ||
-            chaos_count(chaos, "sell") == 0) &&
-           !chaos_is_over(chaos))
+    while (!chaos_has_begun(chaos) && !chaos_is_over(chaos))
         check_sleep(1);
     while (!chaos_is_over(chaos)) {
         check_sleep(dice_below(&nemesis.dice, 2 * PAUSE_MS));
         harm(&nemesis);
     }
-    for (unsigned i = 0; i < PROCESSES; i++)
+    for (unsigned i = 0; i < chaos->scope.processes; i++)
         await_end(&nemesis, i);
-    tell(&nemesis, told, size);
 }

@@ -443,19 +443,25 @@ static void do_once(struct owner *owner)
     (void)sqlock_drop(lock, NULL);
 }
 
-void owner_act(struct owner *owner, unsigned what)
+void owner_act(struct owner *owner, unsigned number)
 {
-    if (what == 0)
+    enum chaos_word what = number < BRIEFLY ? number
+                           : number < 12    ? BRIEFLY
+                                            : WANT;
+
+    if (chaos_leaves_out(owner->chaos, what))
+        return;
+    if (what == ONCE)
         do_once(owner);
-    else if (what == 1)
+    else if (what == BOTH)
         use_both(owner);
-    else if (what == 2)
+    else if (what == SELL)
         sell(owner);
-    else if (what == 3)
+    else if (what == OBSERVE)
         observe(owner);
-    else if (what == 4)
+    else if (what == QUORUM)
         use_quorum(owner);
-    else if (what < 12)
+    else if (what == BRIEFLY)
         use_briefly(owner);
     else
         use_lock(owner);

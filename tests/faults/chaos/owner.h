@@ -27,11 +27,10 @@ struct held {
     bool is_unclear; /* alone, or a share: nothing is relied on */
 };
 
-/* The acts of owner_act(), numbers below this, and one of them. */
+/* Do something, by a number below this: an act that has no number of its own
+ * has several. */
 #define OWNER_ACTS 20
-#define OWNER_SELLS 2
-
-void owner_act(struct owner *owner, unsigned what);
+void owner_act(struct owner *owner, unsigned number);
 
 /* Begin and end a line of the history about a call. */
 struct line *owner_begin(struct owner *owner, const char *verb,

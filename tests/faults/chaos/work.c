@@ -17,7 +17,7 @@ static void *run(void *context)
     struct chaos *chaos = owner->chaos;
 
     /* Each sells something at first, so that every round has a sale. */
-    for (unsigned what = OWNER_SELLS; !chaos_is_over(chaos);
+    for (unsigned what = SELL; !chaos_is_over(chaos);
          what = dice_below(&owner->dice, OWNER_ACTS)) {
         atomic_fetch_add(&chaos->calls, 1);
         owner_act(owner, what);
