@@ -52,7 +52,8 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  *
  * @return 0                 recorded, now or before this lease
  *         ELOST, EEXPIRED   the lease is over; nothing was recorded
- *         EUNCERTAIN        the outcome is not known: check again
+ *         EUNCERTAIN        a commit got no answer, and no record was seen
+ *                           since: check again
  */
 SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 

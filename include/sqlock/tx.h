@@ -370,7 +370,9 @@ typedef struct sqlock_assignment {
  *         ECONFLICT   it has another version: read it again
  *         ENOTFOUND   there is no such row
  *         EINVAL      there is no next version: null, the greatest integer, a
- *                     column that is too coarse
+ *                     state of more than 63 bytes, a column that is too coarse
+ *         any other   also if the row was written and its next version cannot
+ *                     be read: then the transaction can only be rolled back
  */
 SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     const sqlock_value *key,

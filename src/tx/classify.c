@@ -96,8 +96,9 @@ static bool is_local(const char *at)
     return end[-1] == ',';
 }
 
-/* Return whether the text names a function whose effect may outlive the
- * transaction: a setting, or a lock of the session's. */
+/* Return whether the text names something whose effect may outlive the
+ * transaction: a setting, also by an UPDATE of PostgreSQL's view, or a lock of
+ * the session's. */
 static bool changes_session(const char *sql)
 {
     const char *at = sql;
@@ -107,7 +108,8 @@ static bool changes_session(const char *sql)
             return true;
         at += strlen("set_config");
     }
-    return strcasestr(sql, "advisory_lock") != NULL ||
+    return strcasestr(sql, "pg_settings") != NULL ||
+           strcasestr(sql, "advisory_lock") != NULL ||
            strcasestr(sql, "get_lock") != NULL;
 }
 

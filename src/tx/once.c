@@ -201,17 +201,17 @@ static int insert(void *context, sqlock_tx *tx, sqlock_error *err)
                      NULL, err);
 }
 
-/* Return whether the work is recorded although an attempt to do so came to rc:
- * its commit got no answer, or there was a record before, which it has met
- * while it had guarded the lease.  Another record is that of a later holder,
- * who has done the work again. */
+/* Return whether the work is recorded although an attempt to do so has failed:
+ * the commit of one until now got no answer, or there was a record before,
+ * which this one has met while it had guarded the lease.  Another record is
+ * that of a later holder, who has done the work again. */
 static bool is_recorded(struct lk_store *store, const struct record *record,
-                        int rc)
+                        int rc, bool was_uncertain)
 {
     bool was_there = rc == SQLOCK_EBUSY && record->is_guarded;
     char found[SQLOCK_KEY_SIZE];
 
-    return (rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
+    return (was_uncertain || was_there) &&
            read_record(store, sqlock_key(record->lock), found, NULL) == 0 &&
            (was_there || strcmp(found, record->client_id) == 0);
 }
@@ -250,15 +250,20 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         record.is_guarded = false; /* not by this attempt yet */
         rc = lk_tx_retry(store, insert, &record, &limits, &own);
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
-        if (is_recorded(store, &record, rc))
+        if (rc < 0 && is_recorded(store, &record, rc, was_uncertain))
             rc = 0;
         /* Go on after ELOST, too: the lease may be left, and only the
          * connection lost. */
     } while (sqlock_remaining_ms(lock) > 0 && lk_retry_goes_on(&retry, rc));
-    if (rc == SQLOCK_EBUSY && was_uncertain)
-        rc = lk_error(&own, SQLOCK_EUNCERTAIN,
-                      "the commit of the record got no answer, and whether it "
-                      "was carried out could not be seen since");
+    if (rc < 0 && was_uncertain) {
+        const sqlock_error last = own;
+
+        rc = sqlock_error_set(
+            &own, SQLOCK_EUNCERTAIN, last.native, last.sqlstate,
+            "a commit of the record got no answer, and it was not seen to be "
+            "carried out: %s",
+            last.message);
+    }
     return lk_error_pass(err, &own, rc);
 }
 

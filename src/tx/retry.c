@@ -67,7 +67,7 @@ int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
     sqlock_retry_options limits;
     struct lk_retry_policy policy;
     struct lk_retry retry;
-    sqlock_error own = {0};
+    sqlock_error own;
     int rc;
 
     rc = complete(&limits, options, err);
@@ -79,6 +79,7 @@ int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
     lk_retry_begin(&retry, &policy,
                    lk_after_ms(sqlock_monotonic_ns(), limits.deadline_ms));
     do {
+        memset(&own, 0, sizeof own);
         rc = attempt_once(store, fn, context, &own);
     } while (lk_retry_goes_on(&retry, rc));
     if (rc != 0 && err != NULL) /* with an application's own code, its text */

@@ -98,7 +98,9 @@ struct update {
     const sqlock_row_version *expected;
     const sqlock_assignment *set;
     size_t count;
-    const sqlock_value *next_state; /* next state, among the assigned values */
+    /* among the assigned values; NULL: not there */
+    const sqlock_value *next_state;
+    const sqlock_value *next_key;
     sqlock_value values[SET_MAX + 2];
     size_t value_count;
 };
@@ -138,6 +140,7 @@ static int write_assignments(FILE *out, struct update *update,
                              sqlock_error *err)
 {
     const sqlock_dialect *dialect = update->tx->driver->dialect;
+    sqlock_row_version next;
     char quoted[LK_QUOTED_SIZE];
     int rc;
 
@@ -157,6 +160,8 @@ static int write_assignments(FILE *out, struct update *update,
                     "the version column must not be among the assignments");
             update->next_state = &one->value;
         }
+        if (lk_tx_is_same(quoted, update->row.table.key, dialect))
+            update->next_key = &one->value;
         (void)fprintf(out, "%s%s = ?", i > 0 ? ", " : "", quoted);
         update->values[update->value_count++] = one->value;
     }
@@ -174,7 +179,7 @@ static int write_assignments(FILE *out, struct update *update,
         return lk_error(err, SQLOCK_EINVAL,
                         "an update of a state must assign the next one, and it "
                         "must not be null");
-    return 0;
+    return take_version(&next, update->next_state, SQLOCK_VERSION_STATE, err);
 }
 
 /* Write the condition that the row has the expected version.  A text is
@@ -302,12 +307,13 @@ static int take_next(struct update *update, sqlock_row_version *next,
         break;
     }
     memset(next, 0, sizeof *next);
+    if (update->next_key != NULL)
+        update->row.key = *update->next_key;
     rc = read_version(update->tx, &update->row, NULL, next, err);
     if (rc == 0 && next->integer <= expected->integer)
-        rc = lk_tx_spoil(update->tx,
-                         "the version column cannot store a later version: its "
-                         "type is too narrow or too coarse",
-                         err);
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the version column cannot store a later version: its "
+                      "type is too narrow or too coarse");
     return rc;
 }
 
@@ -338,6 +344,7 @@ static int run_update(struct update *update, sqlock_row_version *next,
                       sqlock_error *err)
 {
     sqlock_row_version unwanted;
+    sqlock_error own = {0};
     char *text;
     int rc;
 
@@ -354,8 +361,12 @@ static int run_update(struct update *update, sqlock_row_version *next,
             rc = send_update(update, text, err);
     }
     free(text);
-    return rc < 0 ? rc
-                  : take_next(update, next != NULL ? next : &unwanted, err);
+    if (rc < 0)
+        return rc;
+    rc = take_next(update, next != NULL ? next : &unwanted, &own);
+    /* The row is written, and must not be committed after a refusal. */
+    return rc < 0 ? lk_tx_end(update->tx, lk_error_pass(err, &own, rc), &own)
+                  : 0;
 }
 
 int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,

@@ -216,6 +216,69 @@ static void test_a_later_holders_record_is_no_own_one(void **state)
     be_succeeded(*state, true);
 }
 
+/* A commit that got no answer; then the record cannot be read, nor can another
+ * transaction begin, until that was tried. */
+struct silence {
+    bool is_lost, has_begun;
+    bool may_read_then;
+};
+
+static int be_silent(void *context, const struct tap_event *event)
+{
+    struct silence *silence = context;
+
+    if (!silence->is_lost)
+        return 0;
+    if (event->call == TAP_BEGIN) {
+        silence->has_begun = true;
+        return SQLOCK_EACCESS;
+    }
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strcasestr(event->text, "DONE") != NULL &&
+                   !(silence->has_begun && silence->may_read_then)
+               ? SQLOCK_EACCESS
+               : 0;
+}
+
+static int lose_commit_before(void *context, const struct tap_event *event,
+                              int rc)
+{
+    struct silence *silence = context;
+
+    return lose_commit(&silence->is_lost, event, rc);
+}
+
+static void test_F41_a_commit_without_an_answer_is_never_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *first = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    lock_give(first);
+    lock_drop(first);
+    for (unsigned may_read_then = 0; may_read_then < 2; may_read_then++) {
+        struct silence silence = {.may_read_then = may_read_then != 0};
+
+        check_row(may_read_then != 0 ? "it is seen later" : "it is not seen");
+        lock_take(lock, LONG_TTL_MS);
+        tap_hooks(be_silent, lose_commit_before, &silence);
+        if (may_read_then != 0)
+            assert_ok(sqlock_once_record(lock, &f->err));
+        else
+            assert_fails(SQLOCK_EUNCERTAIN, sqlock_once_record(lock, &f->err));
+        tap_hooks(NULL, NULL, NULL);
+        assert_true(silence.has_begun);
+        lock_give(lock);
+        assert_ok(sqlock_once_check(f->a, f->name, &f->err));
+        assert_ok(sqlock_once_forget(f->a, f->name, &f->err));
+    }
+    check_row(NULL);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
 /* A failure of the first statement that begins with `verb` and names DONE. */
 struct trouble {
     const char *verb;
@@ -346,6 +409,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_F13_a_record_has_the_databases_time, ON_ALL, 0),
     TEST_OF_ROWS(test_only_the_holder_records, ON_ALL, 0),
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
+    TEST_OF_ROWS(test_F41_a_commit_without_an_answer_is_never_a_failure, ON_ALL,
+                 0),
     TEST_OF_ROWS(test_a_later_holders_record_is_no_own_one, ON_ALL, 0),
     TEST_OF_ROWS(test_a_record_outlasts_its_connection, ON_ALL, 0),
     TEST_OF_ROWS(test_a_record_is_forgotten_once, ON_ALL, 0),

@@ -281,7 +281,8 @@ static int read_version(struct player *player, sqlock_error *err)
 }
 
 /* Update a row that has the version which was remembered, or version=; the new
- * one has to be greater, and is remembered unless `forgotten`. */
+ * one has to be greater, and is remembered unless `forgotten`.  `to`: give the
+ * row that id. */
 static int update(struct player *player, sqlock_error *err)
 {
     const struct step *step = &player->step;
@@ -290,7 +291,7 @@ static int update(struct player *player, sqlock_error *err)
     struct session *session = &player->session;
     sqlock_table table = table_of(step);
     sqlock_value key = sqlock_integer(actor_number(step, "id", 1));
-    sqlock_assignment set[2];
+    sqlock_assignment set[3];
     size_t count = 0;
     sqlock_row_version next = {.type = SQLOCK_NULL};
     int rc;
@@ -300,6 +301,9 @@ static int update(struct player *player, sqlock_error *err)
             "a", sqlock_integer(actor_number(step, "a", 0))};
     if (state != NULL)
         set[count++] = (sqlock_assignment){"state", sqlock_text(state)};
+    if (step_option(step, "to") != NULL)
+        set[count++] = (sqlock_assignment){
+            "id", sqlock_integer(actor_number(step, "to", 0))};
     if (version != NULL && table.version_kind == SQLOCK_VERSION_STATE) {
         session->seen = (sqlock_row_version){.type = SQLOCK_TEXT};
         (void)snprintf(session->seen.text, sizeof session->seen.text, "%s",

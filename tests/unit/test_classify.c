@@ -75,6 +75,8 @@ static void test_what_is_not_certain_may_release_locks(void **state)
         "SELECT set_config",
         "SELECT pg_try_advisory_lock_shared(1)",
         "SELECT GET_LOCK('a', 0)",
+        "UPDATE pg_settings SET setting = 'off' WHERE name = 'x'",
+        "WITH a AS (UPDATE PG_SETTINGS SET setting = 1 RETURNING 1) TABLE a",
     };
 
     (void)state;

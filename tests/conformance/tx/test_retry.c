@@ -171,6 +171,33 @@ static int add_and_refuse(void *context, sqlock_tx *tx, sqlock_error *err)
     return rc == 0 ? 7 : rc;
 }
 
+static int refuse_with_text(void *context, sqlock_tx *tx, sqlock_error *err)
+{
+    (void)context;
+    (void)tx;
+    (void)sqlock_error_set(err, SQLOCK_ECONFLICT, 0, NULL, "too few");
+    return 7;
+}
+
+/* The application's own result has its own text, and not that of an earlier
+ * attempt. */
+static void test_retry_hands_out_the_text_of_the_last_attempt(void **state)
+{
+    static const int codes[] = {SQLOCK_ERETRY, 7};
+    struct fixture *f = *state;
+    struct script script = {.codes = codes};
+    sqlock_error err = {0};
+
+    assert_int_equal(sqlock_tx_retry(f->a, refuse_with_text, NULL, NULL, &err),
+                     7);
+    assert_string_equal(err.message, "too few");
+    assert_int_equal(sqlock_tx_retry(f->a, follow_script, &script, NULL, &err),
+                     7);
+    assert_int_equal(script.calls, 2);
+    assert_string_equal(err.message, "");
+    assert_int_equal(err.code, 0);
+}
+
 /* A positive result is the application's own, and no success. */
 static void test_retry_commits_nothing_after_a_positive_result(void **state)
 {
@@ -187,6 +214,7 @@ static const struct test tests[] = {
     TEST(test_retry_counts_and_gives_up),
     TEST(test_retry_gives_up_at_its_deadline),
     TEST(test_retry_pauses_before_each_attempt),
+    TEST(test_retry_hands_out_the_text_of_the_last_attempt),
     TEST(test_retry_commits_nothing_after_a_positive_result),
     TEST(test_retry_of_a_refused_commit_and_none_of_a_lost_one),
 };
