@@ -97,18 +97,6 @@ static int read_info(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Read row by row, for drivers without a statement about many. */
-static int read_each(struct lk_store *store, struct lk_batch *batch,
-                     sqlock_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < batch->count; i++)
-        rc = lk_row_read(store, batch->items[i].lease.key,
-                         lk_store_deadline(store), &batch->items[i].row, err);
-    return rc;
-}
-
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
                  sqlock_error *err)
 {
@@ -117,9 +105,6 @@ int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
 
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i].row = (struct lk_row){.exists = false};
-    if (batch->count > 1 &&
-        store->statements[SQLOCK_SQL_READ_MANY].text == NULL)
-        return read_each(store, batch, err);
     rc = read_info(store, batch, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
         const sqlock_value *cells = &result.cells[i * result.columns];
