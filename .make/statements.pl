@@ -37,6 +37,8 @@ my %annotations = (
     'insert id and flag' => '.insert_id = SQLOCK_INSERT_ID_UPSERT',
     'not prepared' => '.is_unprepared = true',
     'never waits' => '.is_nowait = true',
+    'reads' => '.is_read = true',
+    'may be lost' => '.may_be_lost = true',
 );
 my %is_tag = map { $_ => 1 } map { @$_ } @{$about->{tags}};
 my %is_given = map { $_ => 1 } @{$about->{given}};

@@ -755,7 +755,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
     CREATED_DATE = VALUES(CREATED_DATE), EXPIRED_AFTER = VALUES(EXPIRED_AFTER)
   RETURNING LOCK_KEY;
 
--- ---- read many
+-- ---- read many [reads]
 -- As read, for each item, with the key that it has, which may be another
 -- spelling of the row's.
 SELECT j.k, {info_of_row} FROM {rows_of_leases};
@@ -806,14 +806,14 @@ LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
 NULL, NULL, NULL, NULL, NULL
 
--- ---- waits (sqlock) [not prepared]
+-- ---- waits (sqlock) [not prepared, reads]
 -- Reads who waits for whom, to find circles.
 SELECT CLIENT_ID, QUEUE, SHARERS, {now_us}
   FROM INT_LOCK
   WHERE REGION = :region AND QUEUE IS NOT NULL AND CLIENT_ID IS NOT NULL AND
     {ends} > {now};
 
--- ---- read
+-- ---- read [reads]
 -- Reads a row without locking it.
 SELECT {info} FROM INT_LOCK WHERE {row};
 
@@ -832,7 +832,7 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find [not prepared]
+-- ---- find [not prepared, reads]
 -- Finds locks by region and name, at most so many, in the order that the caller
 -- asks for.
 SELECT {info}, REGION
@@ -859,7 +859,7 @@ CASE WHEN {is_shared} THEN coalesce((SELECT MIN(s_since)
 -- ---- define held_since (spring7 spring6)
 TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE)
 
--- ---- find page
+-- ---- find page [reads]
 -- Reads all that find would find, page by page.
 SELECT {info}, REGION
   FROM INT_LOCK
@@ -901,7 +901,7 @@ UPDATE INT_LOCK
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- ---- reap bound
+-- ---- reap bound [reads]
 -- Finds the end of the next range to reap, so that no DELETE is a long one.
 SELECT max(LOCK_KEY)
   FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind}
@@ -1108,7 +1108,7 @@ UPDATE INT_LOCK_SERVER
   SET ALLOWED_MS = GREATEST(ALLOWED_MS, (:ttl + 999) DIV 1000), CHANGED = {now}
   WHERE LONGEST_MS >= (:ttl + 999) DIV 1000;
 
--- ---- standbys (sqlock) [not prepared]
+-- ---- standbys (sqlock) [not prepared, reads]
 -- Says that no replica need be waited for: a source does not tell what those have,
 -- but for who may see its processes.
 SELECT LEAST(LONGEST_MS, ALLOWED_MS), '', 0, 0
@@ -1119,7 +1119,7 @@ SELECT LEAST(LONGEST_MS, ALLOWED_MS), '', 0, 0
 UPDATE INT_LOCK_SERVER
   SET LEAST_MS = (:ttl + 999) DIV 1000;
 
--- ---- longer (sqlock) [not prepared]
+-- ---- longer (sqlock) [not prepared, reads]
 -- Returns a row if there is a lease that may last longer than the shortest grace.
 -- A row tells what is left of its lease, which is renewed when a quarter is over, or
 -- somewhat later.  In the UPDATE the rows of leases would be locked.

@@ -118,7 +118,7 @@ FENCE = CASE WHEN {is_own} THEN L.FENCE
   ELSE greatest(L.FENCE + 1, {now_us}) END,
 LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
 
--- ---- claim (sqlock)
+-- ---- claim (sqlock) [may be lost]
 -- Takes the lock in one statement, whether there is a row or not; a new one
 -- gets :queue, the tickets that a Spring service has deleted with the row.  The
 -- last columns of the answer: others wait; and the row was inserted.  A row
@@ -134,7 +134,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   WHERE {may_take}
   RETURNING FENCE, QUEUE IS NOT NULL, L.xmax = 0;
 
--- ---- claim unqueued (sqlock)
+-- ---- claim unqueued (sqlock) [may be lost]
 -- As claim, of a free lock whose row is there and has no tickets.  PostgreSQL
 -- makes the expressions of a prepared statement anew for each execution, so the
 -- text of claim is much of its cost.
@@ -145,7 +145,7 @@ UPDATE INT_LOCK
     {in_turn}
   RETURNING FENCE;
 
--- ---- claim reserved (sqlock)
+-- ---- claim reserved (sqlock) [may be lost]
 -- Takes the row that a release has reserved for the ticket of the claim, and
 -- inserts none: the row may be gone although another's lease is not over.
 UPDATE INT_LOCK
@@ -154,7 +154,7 @@ UPDATE INT_LOCK
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now}
   RETURNING FENCE;
 
--- ---- enqueue (sqlock)
+-- ---- enqueue (sqlock) [may be lost]
 -- Takes the lock if it is the claim's turn, or else puts a ticket into QUEUE,
 -- or renews the claim's own.  It is the claim's turn if the row is reserved for
 -- it; or if it is over, and nobody waits, or the claim's ticket is the first.
@@ -217,7 +217,7 @@ CASE WHEN {others_wait} THEN left(L.QUEUE, -3)
 -- ---- define until
 ({now_us} + 70000000)
 
--- ---- leave (sqlock)
+-- ---- leave (sqlock) [may be lost]
 -- Takes a ticket out of QUEUE.
 UPDATE INT_LOCK
   SET QUEUE = CASE
@@ -227,7 +227,7 @@ UPDATE INT_LOCK
         strpos(substr(QUEUE, strpos(QUEUE, '["' || :client)), '"],') + 2) END
   WHERE {row} AND strpos(QUEUE, '["' || :client) > 0;
 
--- ---- claim (spring7)
+-- ---- claim (spring7) [may be lost]
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
   VALUES (:key, :region, :client, {token_at_turn}, {new_end})
@@ -236,7 +236,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   WHERE {may_take}
   RETURNING {token};
 
--- ---- claim (spring6)
+-- ---- claim (spring6) [may be lost]
 -- The token of this layout is kept nowhere.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   VALUES (:key, :region, :client, {new_end})
@@ -245,12 +245,12 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   WHERE {may_take}
   RETURNING {now_us};
 
--- ---- renew (sqlock)
+-- ---- renew (sqlock) [may be lost]
 -- Moves the end of a lease that is not over.
 UPDATE INT_LOCK
   SET CREATED_DATE = least(CREATED_DATE, {now}), {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
--- ---- renew (spring7 spring6)
+-- ---- renew (spring7 spring6) [may be lost]
 UPDATE INT_LOCK
   SET {renewed}
   WHERE {row} AND CLIENT_ID = :client AND {ends} >= {now};
@@ -296,7 +296,7 @@ pg_notify('sqlock_' || substr(QUEUE, 30, 8) || substr(QUEUE, 39, 4),
 -- ---- define ring (sqlock poll)
 false
 
--- ---- release (sqlock)
+-- ---- release (sqlock) [may be lost]
 -- Calls its functions in the expression for HOLDER, whose first condition is
 -- never true: with RETURNING, the rows and their description would be much of
 -- the cost.
@@ -307,14 +307,14 @@ UPDATE INT_LOCK
       ELSE HOLDER END, {passed_on}, {token_passed_on}
   WHERE {row} AND CLIENT_ID = :client;
 
--- ---- release unqueued (sqlock)
+-- ---- release unqueued (sqlock) [may be lost]
 -- As release, of a row that has no tickets.
 UPDATE INT_LOCK
   SET HOLDER = CASE WHEN {need_not_be_durable} = 'off' THEN HOLDER END,
     CLIENT_ID = NULL, {freed}
   WHERE {row} AND CLIENT_ID = :client AND QUEUE IS NULL;
 
--- ---- release to peers (sqlock)
+-- ---- release to peers (sqlock) [may be lost]
 -- Frees the row, and puts a ticket of its holder before the others: a Spring
 -- service, which cannot see QUEUE, may take it, before they do after
 -- CREATED_DATE.  The ticket has a CLIENT_ID of its own: a late copy of this
@@ -329,7 +329,7 @@ UPDATE INT_LOCK
       CASE WHEN {is_waited_for} THEN substr(QUEUE, 28) ELSE '0]}' END
   WHERE {row} AND CLIENT_ID = :client;
 
--- ---- ask to look (sqlock queue) [not prepared]
+-- ---- ask to look (sqlock queue) [not prepared, may be lost]
 -- Asks the first who wait for each item to look at its row in a second: whether
 -- the one for whom it is reserved has taken it.
 SELECT count(pg_notify('sqlock_' || left(e ->> 0, 8) || substr(e ->> 0, 10, 4),
@@ -340,7 +340,7 @@ SELECT count(pg_notify('sqlock_' || left(e ->> 0, 8) || substr(e ->> 0, 10, 4),
       THEN L.QUEUE::json -> 'q' END) WITH ORDINALITY AS Q (e, place)
   WHERE place <= 16 AND e ->> 0 IS NOT NULL;
 
--- ---- pass on (sqlock) [not prepared]
+-- ---- pass on (sqlock) [not prepared, may be lost]
 -- Passes a row on that is over and was not taken by the first who waits
 -- (src/lease/pass_on.c): reserves it for :client, or frees it, if nobody is
 -- left; and rings :rung.  A row that is shared stays as it is, but for QUEUE.
@@ -365,7 +365,7 @@ UPDATE INT_LOCK AS L
 -- ---- define ring_all (sqlock poll)
 false
 
--- ---- release (spring7 spring6)
+-- ---- release (spring7 spring6) [may be lost]
 -- Deletes the row, as Spring does.
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :client
@@ -378,19 +378,19 @@ DELETE FROM INT_LOCK
 AND (SELECT {turn}) IS NOT NULL
 -- ---- define in_turn (sqlock spring7 poll)
 
--- ---- hand off (sqlock)
+-- ---- hand off (sqlock) [may be lost]
 -- Gives the lease to another owner of this process, without freeing the row.
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, CREATED_DATE = {now}, {renewed}, {higher_token},
     LOCK_NAME = :name, HOLDER = :holder
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now} {in_turn}
   RETURNING FENCE;
--- ---- hand off (spring7)
+-- ---- hand off (spring7) [may be lost]
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, {higher_token}, {renewed}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now} {in_turn}
   RETURNING {token};
--- ---- hand off (spring6)
+-- ---- hand off (spring6) [may be lost]
 UPDATE INT_LOCK
   SET CLIENT_ID = :client, {renewed}
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now}
@@ -449,7 +449,7 @@ R.room < 0
 coalesce(L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0 AND
   substr(L.SHARERS, {at_share} + 40, 16) >= {now_us}::text, false)
 
--- ---- share (sqlock)
+-- ---- share (sqlock) [may be lost]
 -- Adds the claim to those who share the lock, or renews its share.  It may join
 -- if all who have tickets before its own, and itself, have room beside the
 -- sharers, an exclusive ticket having room beside nobody.
@@ -546,7 +546,7 @@ CASE WHEN {need_not_be_durable} <> 'off' THEN NULL
 '["' || :client::varchar || '",' || {until} || ',' || {now_us} || ',"' ||
   lpad(:weight::bigint::text, 6, '0') || '","' || :shown::varchar || '"],0]}'
 
--- ---- renew share (sqlock)
+-- ---- renew share (sqlock) [may be lost]
 -- Moves the end of a share that is not over.  Other sharers count only where
 -- the row's end is later than the new one.
 UPDATE INT_LOCK AS L
@@ -575,7 +575,7 @@ UPDATE INT_LOCK AS L
     FROM json_array_elements(L.SHARERS::json -> 's') AS J (e)
     WHERE e ->> 0 <> :client::varchar AND e ->> 1 > F.us::text) AS S
 
--- ---- release share (sqlock)
+-- ---- release share (sqlock) [may be lost]
 -- Takes a sharer out, over or not.  The last one frees the row, or reserves it
 -- for a second: for the first who waits, as release does, or, if that one waits
 -- to share, for all who can share it, as a group that is still empty.
@@ -624,7 +624,7 @@ UPDATE INT_LOCK AS L
       >= {now_us}::text AND
     strpos(L.SHARERS, '["' || :old_client::varchar) > 0;
 
--- ---- downgrade (sqlock)
+-- ---- downgrade (sqlock) [may be lost]
 -- Makes the first sharer of the holder, with its token, and lets those join who
 -- are first in the queue and wait to share.
 UPDATE INT_LOCK AS L
@@ -675,7 +675,7 @@ NULL
 coalesce(left(L.LEADER, 36) <> :client::varchar OR
   substr(L.LEADER, 38, 16) <= :serial::varchar, true)
 
--- ---- publish (sqlock)
+-- ---- publish (sqlock) [may be lost]
 -- Writes the text of a leader, who has the lock alone (src/lease/leader_text.h).
 -- It counts only under its CLIENT_ID, so nobody need take it away.
 UPDATE INT_LOCK AS L
@@ -684,7 +684,7 @@ UPDATE INT_LOCK AS L
   WHERE {row} AND L.CLIENT_ID = :client::varchar AND L.EXPIRED_AFTER >= {now} AND
     {is_newer};
 
--- ---- tell (sqlock queue) [not prepared]
+-- ---- tell (sqlock queue) [not prepared, may be lost]
 -- Tells those who observe the leader of the key.
 SELECT pg_notify('sqlock_leaders', '!' || :key::varchar);
 
@@ -718,7 +718,7 @@ CASE WHEN {turn_of_item} IS NOT NULL THEN {now_us} END
 -- reading of the clock.
 {now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
 
--- ---- claim many (sqlock)
+-- ---- claim many (sqlock) [may be lost]
 -- As claim, for each item.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
@@ -730,7 +730,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     {claimed_for}
   WHERE {may_take}
   RETURNING LOCK_KEY, FENCE, CLIENT_ID;
--- ---- claim many (spring7)
+-- ---- claim many (spring7) [may be lost]
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
   SELECT J.k, :region::varchar, J.c, J.born,
@@ -741,7 +741,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
   WHERE {may_take}
   RETURNING LOCK_KEY, {token}, CLIENT_ID;
 
--- ---- claim many (spring6)
+-- ---- claim many (spring6) [may be lost]
 -- Computes the dates before a wait for the row, but after it was sent, so the
 -- holder does not rely on a lease for longer than the row says.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
@@ -779,7 +779,7 @@ EXPIRED_AFTER = {now} + J.t * interval '1 microsecond'
 -- ---- define renewed_item (spring6)
 CREATED_DATE = {now} + (J.t - {ttl_of_row}) * interval '1 microsecond'
 
--- ---- renew many [not prepared]
+-- ---- renew many [not prepared, may be lost]
 -- As renew, for each item.  Passes over rows that another session has locked.
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} AND {item_ends} >= {now}
@@ -790,7 +790,7 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
   WHERE {is_own_item} AND {item_ends} >= {now}
   RETURNING J.k, {now_us};
 
--- ---- release many [not prepared]
+-- ---- release many [not prepared, may be lost]
 -- As release, for each item.
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, T.REGION AS r
     FROM {sorted_items}, LATERAL {row_of_item} FOR NO KEY UPDATE) AS T)
@@ -806,7 +806,7 @@ UPDATE INT_LOCK AS T
 -- ---- define release_items (spring7 spring6)
 DELETE FROM INT_LOCK AS T USING J
 
--- ---- claim unqueued many (sqlock)
+-- ---- claim unqueued many (sqlock) [may be lost]
 -- As claim unqueued, for each item.  Rows that another session has locked, and
 -- keys that it is claiming, are passed over, as is a row that has changed since
 -- the statement began.  A ctid is that of one partition.
@@ -828,7 +828,7 @@ AND pg_try_advisory_xact_lock(hashtextextended(:region::varchar,
   hashbpchar(J.k)::bigint))
 -- ---- define if_in_turn (sqlock poll)
 
--- ---- release unqueued many (sqlock)
+-- ---- release unqueued many (sqlock) [may be lost]
 -- As release unqueued, for each item.
 WITH R AS MATERIALIZED (SELECT T.at, T.part
     FROM {sorted_items}, LATERAL (SELECT L.ctid AS at, L.tableoid AS part
@@ -843,7 +843,7 @@ WITH R AS MATERIALIZED (SELECT T.at, T.part
   WHERE L.ctid = R.at AND L.tableoid = R.part
   RETURNING L.LOCK_KEY;
 
--- ---- read many [not prepared]
+-- ---- read many [not prepared, reads]
 -- As read, for each item, with the key that it has, which may be another
 -- spelling of the row's.  OFFSET keeps the planner from a plain join
 -- ({sorted_items}).
@@ -879,14 +879,14 @@ LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
 NULL, NULL, NULL, NULL, NULL
 
--- ---- waits (sqlock) [not prepared]
+-- ---- waits (sqlock) [not prepared, reads]
 -- Reads who waits for whom, to find circles.
 SELECT CLIENT_ID, QUEUE, SHARERS, {now_us}
   FROM INT_LOCK
   WHERE REGION = :region AND QUEUE IS NOT NULL AND CLIENT_ID IS NOT NULL AND
     {ends} > {now};
 
--- ---- read
+-- ---- read [reads]
 -- Reads a row without locking it.
 SELECT {info}
   FROM INT_LOCK
@@ -902,7 +902,7 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find [not prepared]
+-- ---- find [not prepared, reads]
 -- Finds locks by region and name, at most so many, in the order that the caller
 -- asks for.
 SELECT {info}, REGION
@@ -935,7 +935,7 @@ DECLARE sqlock_find NO SCROLL CURSOR FOR
   FROM INT_LOCK
   WHERE {is_sought};
 
--- ---- find page [not prepared]
+-- ---- find page [not prepared, reads]
 -- Reads all that find would find, page by page.
 FETCH FORWARD 5000 FROM sqlock_find;
 
@@ -967,7 +967,7 @@ UPDATE INT_LOCK
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- ---- reap bound
+-- ---- reap bound [reads]
 -- Finds the end of the next range to reap, so that no DELETE is a long one.
 -- The reaper goes from page to page, and its bounds are page numbers: in the
 -- order of keys, nearly each row would be on another page, to be read and
@@ -1192,7 +1192,7 @@ UPDATE INT_LOCK_SERVER
 -- the function is an error.
 (CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn() END)
 
--- ---- standbys (sqlock) [not prepared]
+-- ---- standbys (sqlock) [not prepared, reads]
 -- Reads how many connected standbys lack what the server had written to its disk
 -- at the position :name, or at the present one, and of how many this login may not
 -- see that.  A subscriber is no standby, nor is what only receives the log, which
@@ -1213,7 +1213,7 @@ SELECT least(LONGEST_MS, ALLOWED_MS), {flushed}::text,
 UPDATE INT_LOCK_SERVER
   SET LEAST_MS = (:ttl::bigint + 999) / 1000;
 
--- ---- longer (sqlock) [not prepared]
+-- ---- longer (sqlock) [not prepared, reads]
 -- Returns a row if there is a lease that may last longer than the shortest grace.
 -- A row tells what is left of its lease, which is renewed when a quarter is over, or
 -- somewhat later.

@@ -675,7 +675,7 @@ DELETE FROM INT_LOCK
     FROM {items})
   RETURNING LOCK_KEY;
 
--- ---- read many
+-- ---- read many [reads]
 -- As read, for each item, with the key that it has, which may be another
 -- spelling of the row's.
 SELECT json_extract(j.value, '$.k'), {info_of_row}
@@ -702,14 +702,14 @@ LOCK_NAME, HOLDER, QUEUE, SHARERS, LEADER
 -- ---- define names (spring7 spring6)
 NULL, NULL, NULL, NULL, NULL
 
--- ---- waits (sqlock) [not prepared]
+-- ---- waits (sqlock) [not prepared, reads]
 -- Reads who waits for whom, to find circles.
 SELECT CLIENT_ID, QUEUE, SHARERS, {now}
   FROM INT_LOCK
   WHERE REGION = :region AND QUEUE IS NOT NULL AND CLIENT_ID IS NOT NULL AND
     {ends} > {now};
 
--- ---- read
+-- ---- read [reads]
 -- Reads a row without locking it.
 SELECT {info} FROM INT_LOCK WHERE {row};
 
@@ -726,7 +726,7 @@ coalesce(LOCK_NAME, LOCK_KEY)
 -- ---- define shown_name (spring7 spring6)
 LOCK_KEY
 
--- ---- find [not prepared]
+-- ---- find [not prepared, reads]
 -- Finds locks by region and name, at most so many, in the order that the caller
 -- asks for.
 SELECT {info}, REGION
@@ -749,7 +749,7 @@ CASE WHEN CLIENT_ID = substr(SHARERS, 7, 36) THEN coalesce((
 -- ---- define held_since (spring7 spring6)
 CREATED_DATE
 
--- ---- find page
+-- ---- find page [reads]
 -- Reads all that find would find, page by page.
 SELECT {info}, REGION
   FROM INT_LOCK
@@ -785,7 +785,7 @@ UPDATE INT_LOCK
 DELETE FROM INT_LOCK
   WHERE {row} AND CLIENT_ID = :old_client AND {ends} >= {now};
 
--- ---- reap bound
+-- ---- reap bound [reads]
 -- Finds the end of the next range to reap, so that no DELETE is a long one.
 SELECT max(LOCK_KEY)
   FROM (SELECT LOCK_KEY FROM INT_LOCK WHERE {behind}

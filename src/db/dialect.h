@@ -57,10 +57,10 @@ struct lk_sql {
     uint32_t variants; /* those for which it is: LK_SQLOCK_QUEUE and so on */
     const char *text;  /* without what the program gives: {INT_LOCK} */
     sqlock_insert_id insert_id;
-    /* Its id is 0: it is rare, or its plan for a small table must not be kept
-     * when the table has grown. */
-    bool is_unprepared;
-    bool is_nowait;
+    /* is_unprepared: its id is 0, since it is rare, or its plan for a small
+     * table must not be kept when the table has grown; is_read: it only reads,
+     * and so may be lost, too */
+    bool is_unprepared, is_nowait, is_read, may_be_lost;
     unsigned char count;                /* of parameters sent */
     unsigned char order[LK_PLACES_MAX]; /* the parameter of each place */
 };

@@ -87,7 +87,9 @@ int lk_statement_render(struct lk_statement *out, const struct lk_sql *sql,
         .id = sql->is_unprepared ? 0 : id,
         .insert_id = sql->insert_id,
         .is_nowait = sql->is_nowait,
+        .may_be_lost = sql->is_read || sql->may_be_lost,
     };
+    out->is_read = sql->is_read;
     out->count = sql->count;
     out->order = sql->order;
     return 0;

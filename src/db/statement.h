@@ -20,6 +20,7 @@ struct lk_statement {
     char *text;                 /* NULL: there is no such statement */
     size_t count;               /* of parameters sent */
     const unsigned char *order; /* sqlock_parameter of each */
+    bool is_read;               /* it only reads */
 };
 
 /* Arguments of a statement, by sqlock_parameter.  All zero: nulls. */

@@ -444,7 +444,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     run->arguments = &arguments.values;
     run->deadline_ns = batch->deadline_ns;
     run->is_reserved = batch->is_reserved;
-    run->is_write = lk_store_is_write(kind);
+    run->is_write = !run->statement->is_read;
     if (batch->transaction != NULL)
         rc = lk_transaction_run(batch->transaction, run, result, err);
     else if (batch->session != NULL)

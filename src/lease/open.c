@@ -158,8 +158,6 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
                                   names, kind + 1);
         if (rc < 0 && rc != SQLOCK_ENOTSUP)
             return lk_error_nomem(err);
-        store->statements[kind].sent.may_be_lost =
-            lk_store_may_lose((sqlock_statement_kind)kind);
     }
     return 0;
 }

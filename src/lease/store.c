@@ -174,45 +174,6 @@ int64_t lk_store_deadline(const struct lk_store *store)
                        store->options.statement_timeout_ms);
 }
 
-bool lk_store_is_write(sqlock_statement_kind kind)
-{
-    return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_FIND &&
-           kind != SQLOCK_SQL_FIND_PAGE && kind != SQLOCK_SQL_REAP_BOUND &&
-           kind != SQLOCK_SQL_READ_MANY && kind != SQLOCK_SQL_WAITS &&
-           kind != SQLOCK_SQL_STANDBYS && kind != SQLOCK_SQL_LONGER;
-}
-
-bool lk_store_may_lose(sqlock_statement_kind kind)
-{
-    static const bool kinds[SQLOCK_SQL_KINDS] = {
-        [SQLOCK_SQL_CLAIM] = true,
-        [SQLOCK_SQL_ENQUEUE] = true,
-        [SQLOCK_SQL_LEAVE] = true,
-        [SQLOCK_SQL_RENEW] = true,
-        [SQLOCK_SQL_RELEASE] = true,
-        [SQLOCK_SQL_CLAIM_UNQUEUED] = true,
-        [SQLOCK_SQL_CLAIM_RESERVED] = true,
-        [SQLOCK_SQL_RELEASE_UNQUEUED] = true,
-        [SQLOCK_SQL_CLAIM_MANY] = true,
-        [SQLOCK_SQL_RENEW_MANY] = true,
-        [SQLOCK_SQL_RELEASE_MANY] = true,
-        [SQLOCK_SQL_CLAIM_UNQUEUED_MANY] = true,
-        [SQLOCK_SQL_RELEASE_UNQUEUED_MANY] = true,
-        [SQLOCK_SQL_HAND_OFF] = true,
-        [SQLOCK_SQL_RELEASE_TO_PEERS] = true,
-        [SQLOCK_SQL_SHARE] = true,
-        [SQLOCK_SQL_RENEW_SHARE] = true,
-        [SQLOCK_SQL_RELEASE_SHARE] = true,
-        [SQLOCK_SQL_DOWNGRADE] = true,
-        [SQLOCK_SQL_PUBLISH] = true,
-        [SQLOCK_SQL_TELL] = true,
-        [SQLOCK_SQL_PASS_ON] = true,
-        [SQLOCK_SQL_ASK_TO_LOOK] = true,
-    };
-
-    return kinds[kind] || !lk_store_is_write(kind);
-}
-
 static bool is_outage_shared(const struct lk_store *store,
                              const struct lk_run *run)
 {
@@ -233,7 +194,7 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                         "the database did not answer other calls in time, so "
                         "nothing was sent");
     run->statement = &store->statements[kind];
-    run->is_write = lk_store_is_write(kind);
+    run->is_write = !run->statement->is_read;
     rc = lk_db_run(&store->db, run, result, err);
     if (rc == 0)
         atomic_store(&store->in_vain_since_ns, 0);

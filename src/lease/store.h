@@ -122,13 +122,6 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
 /* Return the deadline of a statement that is sent now. */
 int64_t lk_store_deadline(const struct lk_store *store);
 
-/* Return whether statements of that kind write. */
-bool lk_store_is_write(sqlock_statement_kind kind);
-
-/* Return whether statements of that kind need not wait for the disk with
- * durability=fast: those about leases that end by themselves, and reads. */
-bool lk_store_may_lose(sqlock_statement_kind kind);
-
 /* Run the statement of that kind, of which only the number of the rows that it
  * changed is wanted.  `run` has its settings, and a deadline if that is not the
  * usual one; NULL: it may be repeated.  Return the number, or as
