@@ -7,9 +7,9 @@
  * by the check for a pooler, and by sqlock_capabilities_of().
  */
 #include "base/clock.h"
+#include "base/random.h"
 #include "admin/diagnose.h"
-
-#define PROBE "0d0c70b" /* the name of no registry's bell */
+#include "lease/bell.h"
 
 static void report(struct lk_checks *checks, int rc, const sqlock_error *err)
 {
@@ -29,6 +29,8 @@ void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
 {
     const sqlock_bell *bell = db->driver->bell;
     struct lk_connection *connection;
+    char id[SQLOCK_KEY_SIZE];
+    char name[LK_BELL_SIZE]; /* the name of no registry's bell */
     sqlock_error err = {0};
     int rc;
 
@@ -40,7 +42,9 @@ void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
         lk_check(checks, "waiting", SQLOCK_FAILURE, NULL, "%s", err.message);
         return;
     }
-    rc = bell->begin(connection->state, PROBE, deadline_ns, deadline_ns, &err);
+    lk_random_uuid(id);
+    lk_bell_name_of(id, name);
+    rc = bell->begin(connection->state, name, deadline_ns, deadline_ns, &err);
     report(checks, rc, &err);
     lk_pool_discard(&db->pool, connection);
 }

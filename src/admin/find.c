@@ -99,15 +99,20 @@ struct list {
     size_t count;
 };
 
-static void arguments_of(const struct list *list,
+/* The next page begins behind the last row of `page`, whose key a stranger may
+ * have made longer than a sqlock_info's. */
+static void arguments_of(const struct list *list, const sqlock_result *page,
                          struct lk_arguments *arguments)
 {
-    const sqlock_info *last =
-        list->count > 0 ? &list->rows[list->count - 1] : NULL;
-    const char *region = last != NULL ? last->region : NULL;
+    const sqlock_value *last =
+        page->rows > 0 ? &page->cells[(page->rows - 1) * page->columns] : NULL;
+    const char *region = last != NULL && page->columns > LK_INFO_REGION
+                             ? lk_cell_text(&last[LK_INFO_REGION])
+                             : NULL;
 
     *arguments = *list->arguments;
-    lk_argument_text(arguments, SQLOCK_P_AFTER, last != NULL ? last->key : "");
+    lk_argument_text(arguments, SQLOCK_P_AFTER,
+                     last != NULL ? lk_cell_text(&last[LK_INFO_KEY]) : "");
     lk_argument_text(arguments, SQLOCK_P_AFTER_REGION,
                      region != NULL ? region : "");
     lk_argument_integer(arguments, SQLOCK_P_LIMIT, PAGE);
@@ -117,22 +122,23 @@ static void arguments_of(const struct list *list,
 
 static int read_by_key(struct list *list, sqlock_error *err)
 {
-    size_t page_rows = 0;
+    sqlock_result page = {0};
     int rc;
 
     do {
         struct lk_arguments arguments;
-        sqlock_result page = {0};
+        sqlock_result next = {0};
 
-        arguments_of(list, &arguments);
-        rc = lk_info_read(list->store, SQLOCK_SQL_FIND_PAGE, &arguments, &page,
+        arguments_of(list, &page, &arguments);
+        rc = lk_info_read(list->store, SQLOCK_SQL_FIND_PAGE, &arguments, &next,
                           err);
         if (rc == 0)
-            rc = lk_info_append(list->store, &list->rows, &list->count, &page,
+            rc = lk_info_append(list->store, &list->rows, &list->count, &next,
                                 err);
-        page_rows = page.rows;
         sqlock_result_clear(&page);
-    } while (rc == 0 && page_rows == PAGE);
+        page = next;
+    } while (rc == 0 && page.rows == PAGE);
+    sqlock_result_clear(&page);
     return rc;
 }
 
@@ -140,6 +146,7 @@ static int run_within(struct lk_transaction *transaction,
                       const struct list *list, sqlock_statement_kind kind,
                       sqlock_result *result, sqlock_error *err)
 {
+    static const sqlock_result none; /* a cursor knows where it is */
     struct lk_arguments arguments;
     struct lk_run run = {
         .statement = &list->store->statements[kind],
@@ -147,7 +154,7 @@ static int run_within(struct lk_transaction *transaction,
         .deadline_ns = lk_store_deadline(list->store),
     };
 
-    arguments_of(list, &arguments);
+    arguments_of(list, &none, &arguments);
     return lk_transaction_run(transaction, &run, result, err);
 }
 

@@ -24,8 +24,6 @@
 #define SHORT_NS (10 * LK_NS_PER_MS)
 #define LONG_NS (40 * LK_NS_PER_MS)
 
-#define BOUND_SIZE SQLOCK_KEY_SIZE
-
 struct reaped {
     const char *region;
     const struct lk_statement *statement;
@@ -33,26 +31,23 @@ struct reaped {
     int64_t rows; /* about how many the next range has */
 };
 
-/* Find the end of the range that begins at `from`.  *is_last: no range
- * follows. */
+/* Return the bound that next_bound() has read; NULL: no range follows. */
+static const char *bound_of(const sqlock_result *bound)
+{
+    return bound->rows > 0 ? lk_cell_text(&bound->cells[0]) : NULL;
+}
+
+/* Find the end of the range that begins at `from`: a key, of which a stranger
+ * may have written one of any length.  The caller clears *bound. */
 static int next_bound(struct lk_store *store, const struct reaped *reaped,
-                      const char *from, char bound[BOUND_SIZE], bool *is_last,
-                      sqlock_error *err)
+                      const char *from, sqlock_result *bound, sqlock_error *err)
 {
     struct lk_arguments arguments;
-    sqlock_result result = {0};
-    int rc;
 
     lk_store_arguments(store, from, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
     lk_argument_integer(&arguments, SQLOCK_P_LIMIT, reaped->rows);
-    rc = lk_info_read(store, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
-    *is_last =
-        rc == 0 && (result.rows == 0 || result.cells[0].type != SQLOCK_TEXT);
-    if (rc == 0 && !*is_last)
-        (void)snprintf(bound, BOUND_SIZE, "%s", result.cells[0].text);
-    sqlock_result_clear(&result);
-    return rc;
+    return lk_info_read(store, SQLOCK_SQL_REAP_BOUND, &arguments, bound, err);
 }
 
 static int reap_part(struct lk_store *store, const struct reaped *reaped,
@@ -95,26 +90,31 @@ static int64_t next_rows(int64_t rows, int64_t took_ns)
 static int reap_region(struct lk_store *store, struct reaped *reaped,
                        int64_t *removed, sqlock_error *err)
 {
-    char from[BOUND_SIZE] = "";
-    char bound[BOUND_SIZE] = "";
-    bool is_last = false;
-    int rc;
+    sqlock_result last = {0};
+    const char *from = "";
+    bool goes_on = true;
+    int rc = 0;
 
     reaped->rows = FIRST_PART;
-    for (;;) {
+    while (rc == 0 && goes_on) {
+        sqlock_result bound = {0};
         int64_t began_ns;
 
-        rc = next_bound(store, reaped, from, bound, &is_last, err);
-        if (rc < 0 || is_last)
-            return rc;
+        rc = next_bound(store, reaped, from, &bound, err);
+        /* a key with a NUL in it ends no range */
+        goes_on = rc == 0 && bound_of(&bound) != NULL &&
+                  strcmp(bound_of(&bound), from) != 0;
         began_ns = sqlock_monotonic_ns();
-        rc = reap_part(store, reaped, from, bound, removed, err);
-        if (rc < 0)
-            return rc;
+        if (goes_on)
+            rc = reap_part(store, reaped, from, bound_of(&bound), removed, err);
         reaped->rows =
             next_rows(reaped->rows, sqlock_monotonic_ns() - began_ns);
-        memcpy(from, bound, sizeof from);
+        sqlock_result_clear(&last);
+        last = bound;
+        from = bound_of(&last);
     }
+    sqlock_result_clear(&last);
+    return rc;
 }
 
 /* Remove the rows of names that sqlock_tx_lock() made.  Such a row is never

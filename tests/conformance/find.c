@@ -86,6 +86,32 @@ static void test_all_locks_are_found_in_pages(void **state)
     fixture_delete_region(f, region);
 }
 
+/* A stranger has written the keys, which have more bytes than ours. */
+static void test_pages_of_long_keys_list_each_row_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options how = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_info *rows;
+    char region[64];
+    size_t count;
+
+    (void)snprintf(region, sizeof region, "long-%u", f->serial);
+    how.region = region;
+    registry = fixture_registry(f, &how);
+    fixture_put_many(f, region);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET LOCK_KEY = LOCK_KEY || "
+                  "replace('................', '.', '\u00fc') "
+                  "WHERE REGION = '%s'",
+                  f->table, region);
+    assert_ok(sqlock_find(registry, NULL, &rows, &count, &f->err));
+    assert_int_equal(count, FIXTURE_MANY);
+    sqlock_info_free(rows, count);
+    registry_end(registry);
+    fixture_delete_region(f, region);
+}
+
 /* Three regions have the same keys, so a page may end between two rows of one
  * key.  No row is lost. */
 static void test_pages_of_all_regions_lose_no_row(void **state)
@@ -189,6 +215,7 @@ static void test_checks_are_as_large_as_a_callers_header_has_them(void **state)
 
 static const struct test tests[] = {
     TEST(test_all_locks_are_found_in_pages),
+    TEST_ON(test_pages_of_long_keys_list_each_row_once, ON_SQLITE, IN_SQLOCK),
     TEST(test_pages_of_all_regions_lose_no_row),
     TEST(test_rows_are_as_large_as_the_callers_header_has_them),
     TEST(test_checks_are_as_large_as_a_callers_header_has_them),

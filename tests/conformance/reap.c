@@ -41,6 +41,24 @@ static sqlock_registry *own_region(struct fixture *f, char region[64])
     return fixture_in_region(f, region);
 }
 
+/* A stranger has written the last key: of no more characters than ours, but of
+ * more bytes. */
+static void test_a_key_of_any_length_goes(void **state)
+{
+    static const char key[] =
+        "z-\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
+        "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc";
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+
+    put_old(f, "dead", region, "holder", 20);
+    put_old(f, key, region, "holder", 20);
+    assert_int_equal(reap(f, registry, SQLOCK_RETENTION_DEFAULT_MS), 2);
+    assert_false(has_key(f, key));
+    registry_end(registry);
+}
+
 static void test_old_rows_go_and_young_ones_stay(void **state)
 {
     struct fixture *f = *state;
@@ -186,6 +204,7 @@ static void test_F31_reaping_never_touches_a_lease_that_is_renewed(void **state)
 
 static const struct test tests[] = {
     TEST(test_old_rows_go_and_young_ones_stay),
+    TEST_ON(test_a_key_of_any_length_goes, ON_SQLITE, IN_ALL),
     TEST_ON(test_a_row_with_tickets_stays_a_day_longer, ON_ALL, IN_SQLOCK),
     TEST(test_many_old_rows_go_in_batches),
     TEST(test_retention_out_of_bounds_is_refused),

@@ -3,9 +3,12 @@
  */
 #include "drivers/hearing.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static const char *bell_file(char path[1024], const char *name)
@@ -52,6 +55,62 @@ static void test_the_socket_of_a_dead_process_is_removed(void **state)
     assert_true(is_there(BELL));
     session_ok(&test->b, begin_hearing(&test->b, OTHER, 0));
     assert_true(is_there(BELL));
+}
+
+/* Bind a socket, as a process does before it gives it a name. */
+static int bind_unnamed(char path[1024], const char *name)
+{
+    const char *file = subject.url + strlen("sqlite:");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int out = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+    (void)snprintf(path, 1024, "%.*s/.sqlock-%s",
+                   (int)(strrchr(file, '/') - file), file, name);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    assert_true(out >= 0);
+    assert_int_equal(bind(out, (struct sockaddr *)&address, sizeof address), 0);
+    return out;
+}
+
+static void test_a_dead_process_leaves_no_socket_without_a_name(void **state)
+{
+    struct test *test = *state;
+    char dead[1024];
+    char living[1024];
+    int out = bind_unnamed(living, "a");
+
+    (void)close(bind_unnamed(dead, "b"));
+    (void)hearer(test);
+    assert_int_equal(access(dead, F_OK), -1);
+    assert_int_equal(access(living, F_OK), 0);
+    assert_int_equal(unlink(living), 0);
+    (void)close(out);
+}
+
+/* The kernel keeps more datagrams than are taken at once, and has refused one:
+ * the hearer is told to look at all. */
+static void test_lost_rings_are_told_of_a_long_queue(void **state)
+{
+    static struct heard heard;
+    struct test *test = *state;
+    bool is_told = false;
+    struct session *a;
+    char text[16];
+    FILE *file;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        skip();
+    file = fopen("/proc/sys/net/unix/max_dgram_qlen", "we");
+    if (file == NULL || fputs("300", file) < 0 || fclose(file) != 0)
+        skip();
+    a = hearer(test);
+    for (int i = 0; i < 310; i++) {
+        (void)snprintf(text, sizeof text, "%d", i);
+        ring(&test->b, BELL, text);
+    }
+    while (hear(a, &heard) == 0)
+        is_told |= heard.is_lossy;
+    assert_true(is_told);
 }
 
 static void test_the_socket_goes_with_its_connection(void **state)
@@ -170,6 +229,8 @@ void add_sqlite_bell_tests(add_fn add)
 {
 #define ADD(name) add("bell: " #name, test_##name)
     ADD(the_socket_of_a_dead_process_is_removed);
+    ADD(a_dead_process_leaves_no_socket_without_a_name);
+    ADD(lost_rings_are_told_of_a_long_queue);
     ADD(the_socket_goes_with_its_connection);
     ADD(a_socket_that_is_removed_is_noticed);
     ADD(a_long_path_is_no_hindrance);

@@ -176,7 +176,8 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
     bool has_heard = target->host == NULL;
     int wanted;
 
-    mysql_optionsv(mysql, MYSQL_OPT_NONBLOCK, (void *)NULL);
+    if (mysql_optionsv(mysql, MYSQL_OPT_NONBLOCK, (void *)NULL) != 0)
+        return false; /* it found no memory, and would crash */
     wanted = mysql_real_connect_start(
         &connected, mysql, target->host, target->user, target->password,
         target->database, target->port, target->socket, 0);

@@ -36,6 +36,7 @@
 #include "drivers/sqlite/connection.h"
 
 #define BETWEEN "-sqlock-"
+#define UNNAMED ".sqlock-" /* of a socket that has no name of its own yet */
 #define SUFFIX ".bell"
 #define TEXT_MAX 64
 #define ROOM 10       /* Linux's default */
@@ -107,12 +108,21 @@ static void ring_at(const char *path, const char *text)
     (void)close(file);
 }
 
+/* Return whether the entry is a bell of the database with that base name. */
+static bool is_bell_of(const char *entry, const char *base)
+{
+    size_t length = strlen(base);
+
+    return strncmp(entry, base, length) == 0 &&
+           strncmp(entry + length, BETWEEN, strlen(BETWEEN)) == 0;
+}
+
 /* Ring at all sockets beside the database, or only look whose processes have
- * died if `text` is NULL. */
+ * died if `text` is NULL, which may have been before they gave theirs a
+ * name. */
 static void ring_all(const char *database, const char *text)
 {
     const char *base = strrchr(database, '/') + 1;
-    size_t length = strlen(base);
     char *folder = strndup(database, (size_t)(base - database));
     DIR *entries = folder != NULL ? opendir(folder) : NULL;
     const struct dirent *entry;
@@ -121,8 +131,8 @@ static void ring_all(const char *database, const char *text)
         const char *name = entry->d_name;
         char *whole;
 
-        if (strncmp(name, base, length) != 0 ||
-            strncmp(name + length, BETWEEN, strlen(BETWEEN)) != 0 ||
+        if ((!is_bell_of(name, base) &&
+             (text != NULL || strncmp(name, UNNAMED, strlen(UNNAMED)) != 0)) ||
             asprintf(&whole, "%s%s", folder, name) < 0)
             continue;
         ring_at(whole, text);
@@ -264,12 +274,12 @@ static int dress(int directory, const char *entry, const struct stat *database,
 static int make_file(struct lk_sqlite_bell *bell, int directory,
                      const char *name, const struct stat *database)
 {
-    char entry[sizeof ".sqlock-" + SQLOCK_BELL_MAX];
+    char entry[sizeof UNNAMED + SQLOCK_BELL_MAX];
     struct sockaddr_un address;
     struct stat status = {.st_dev = 0};
     int error;
 
-    (void)snprintf(entry, sizeof entry, ".sqlock-%s", name);
+    (void)snprintf(entry, sizeof entry, UNNAMED "%s", name);
     address = address_of(directory, entry);
     if (bind(bell->socket, (const struct sockaddr *)&address, sizeof address) <
         0)
@@ -426,7 +436,7 @@ static int sqlite_hear(void *connection, void (*rung)(void *, const char *),
         rung(context, text);
         count++;
     }
-    if (count > c->bell->room)
+    if (count > c->bell->room || count == HEARD_MAX)
         rung(context, "");
     return count > 0 ? 0 : SQLOCK_EBUSY;
 }
