@@ -4,30 +4,37 @@
 #
 # They use sqlock's own layout: what is said in SQL is the same library's.  A
 # scene with a verb for which a binding has no call is skipped; those that are
-# played have to be so many on one database.  Other scripts use the servers
+# played have to be so many on each database.  Other scripts use the servers
 # meanwhile.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 scenes=$build/tests/scenes
 
 [ -x "$scenes" ] || skip_all "there is no program of scenes"
+databases=0
+for url in "${SQLOCK_TEST_SQLITE_URL:-}" "${SQLOCK_TEST_POSTGRES_URL:-}" \
+    "${SQLOCK_TEST_MYSQL_URL:-}"; do
+    [ -z "$url" ] || databases=$((databases + 1))
+done
 
 # Play the scenes of the files by such a process.
 play() { # BINDING COMMAND LEAST FILE...
-    local binding=$1 least=$3 log=$dir/$1.log count
+    local binding=$1 least=$(($3 * databases)) log=$dir/$1.log count ended=0
     export SQLOCK_TEST_ACTOR="exec $2"
     shift 3
     for file in "$@"; do
-        "$scenes" --beside-others -l sqlock -t "${file}_*"
+        "$scenes" --beside-others -l sqlock -t "${file}_*" || ended=$?
     done >"$log" 2>&1
     count=$(grep -c '^\[       OK \]' "$log")
     sed -n "s/^\[       OK \] /ok - $binding: /p" "$log"
     sed -n -E 's/^\[  FAILED  \] ([a-z].*_)/\1/p' "$log" | sort -u |
         sed "s/^/not ok - $binding: /"
-    ! grep -q '^\[  FAILED  \]' "$log" || {
+    if grep -q '^\[  FAILED  \]' "$log"; then
         grep -E -A1 '^tests/scenes/.*\.scene:' "$log" | sed 's/^/# /'
         status=1
-    }
+    elif [ "$ended" -ne 0 ]; then
+        failed "$binding: the scenes end with status $ended"
+    fi
     [ "$count" -ge "$least" ] ||
         failed "$binding plays $count scenes, and $least could be"
 }

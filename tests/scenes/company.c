@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "result.h"
+
 struct process *company_find(struct company *company, const char *id)
 {
     for (size_t i = 0; i < company->count; i++)
@@ -45,7 +47,7 @@ struct process *company_start(struct company *company, const char *id)
     int back[2];
 
     assert_in_range(company->count, 1, PROCESSES_MAX);
-    memset(process, 0, sizeof *process);
+    *process = (struct process){.counted = -1};
     (void)snprintf(process->id, sizeof process->id, "%s", id);
     assert_int_equal(pipe2(there, O_CLOEXEC), 0);
     assert_int_equal(pipe2(back, O_CLOEXEC), 0);
@@ -112,7 +114,7 @@ static void hear(struct process *process, const char *line)
 
         process->told++;
         loss->times++;
-        loss->code = code;
+        loss->code = loss->code == NOT_PLAYED ? NOT_PLAYED : code;
         return;
     }
     if (sscanf(line, "%u begun %d", &thread, &code) == 2 &&

@@ -45,6 +45,8 @@ struct process {
     struct call calls[THREADS_MAX];
     struct loss losses[LOSSES_MAX];
     int told;       /* losses of all locks */
+    int to_tell;    /* at most, as it took so many locks with told */
+    int counted;    /* losses, the last time that was asked; -1: not since */
     size_t threads; /* it had, and descriptors */
     size_t fds;
 };

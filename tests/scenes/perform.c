@@ -154,6 +154,51 @@ static void check_token(struct play *play, const struct process *process,
 
 /* ------------------------------------------------- the steps of a thread -- */
 
+/* Note of how many losses the process may be told by what it takes. */
+static void note_told(struct play *play, const struct step *step,
+                      struct process *process)
+{
+    const char *count = step_option(step, "count");
+    int times = count != NULL ? (int)strtol(count, NULL, 10) : 1;
+    char names[256];
+    char *save = NULL;
+
+    if (step_option(step, "told") == NULL || step->name == NULL)
+        return;
+    process->counted = -1;
+    (void)snprintf(names, sizeof names, "%s", step->name);
+    for (char *name = strtok_r(names, ",", &save); name != NULL;
+         name = strtok_r(NULL, ",", &save)) {
+        const char *many = strchr(name, '*');
+
+        process->to_tell +=
+            times * (many != NULL ? (int)strtol(many + 1, NULL, 10) : 1);
+        play_named(play, name)->is_kept[process - play->company.all] = false;
+    }
+}
+
+/* Check that a process that has ended was told of no loss before the time, nor
+ * twice, nor after it was asked. */
+static void check_losses(struct play *play, const struct process *process)
+{
+    size_t index = (size_t)(process - play->company.all);
+    char name[96];
+
+    for (size_t i = 0; i < LOSSES_MAX; i++)
+        if (process->losses[i].code == NOT_PLAYED)
+            play_fail(play, "%s was told before the time that %s is lost",
+                      process->id, process->losses[i].name);
+    for (size_t i = 0; i < NAMES_MAX; i++)
+        if (play->names[i].is_kept[index] &&
+            company_loss(process, play_name(play, name, play->names[i].name))
+                    ->times > 0)
+            play_fail(play, "%s was told later that %s is lost", process->id,
+                      play->names[i].name);
+    if (process->told > process->to_tell ||
+        (process->counted >= 0 && process->told != process->counted))
+        play_fail(play, "%s was told of %d losses", process->id, process->told);
+}
+
 static void begin_call(struct play *play, const struct step *step,
                        struct process *process, int thread, const char *words)
 {
@@ -163,6 +208,7 @@ static void begin_call(struct play *play, const struct step *step,
         play_fail(play, "it is still busy");
     play->begun[process - play->company.all][thread] =
         (struct begun){.step = step, .token = named != NULL ? named->token : 0};
+    note_told(play, step, process);
     company_call(process, thread, words);
 }
 
@@ -321,10 +367,10 @@ static struct result end_session(struct play *play, const struct step *step)
 }
 
 /* "tells -> N": it was told so many losses. */
-static struct result count_losses(struct play *play,
-                                  const struct process *process)
+static struct result count_losses(struct play *play, struct process *process)
 {
     company_listen(&play->company, 10);
+    process->counted = process->told;
     return (struct result){.rc = process->told, .is_undecided = true};
 }
 
@@ -390,6 +436,8 @@ static struct result hear_of_loss(struct play *play, const struct step *step,
     } while (loss->times == 0 && check_deadline_ns(0) < until);
     if (loss->times > 1)
         play_fail(play, "it was told %d times", loss->times);
+    play_named(play, step->name)->is_kept[process - play->company.all] =
+        is_none;
     return (struct result){.rc = loss->code};
 }
 
@@ -405,6 +453,7 @@ struct result play_end_process(struct play *play, struct process *process)
     status = company_end(&play->company, process);
     if (status != 0)
         play_fail(play, "%s ended with status %d", process->id, status);
+    check_losses(play, process);
     return result;
 }
 

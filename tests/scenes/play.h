@@ -22,7 +22,9 @@ struct named {
     char name[96];
     int64_t token;           /* the greatest that was seen */
     int held[PROCESSES_MAX]; /* acquires not released */
-    struct row row;          /* when it was looked at */
+    bool
+        is_kept[PROCESSES_MAX]; /* it was not told of a loss, and will not be */
+    struct row row;             /* when it was looked at */
 };
 
 /* A step that a thread has begun. */

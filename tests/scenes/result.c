@@ -37,12 +37,15 @@ int result_number(const char *word, size_t length)
                  SQLOCK_ERRORS(SQLOCK_X)
 #undef SQLOCK_X
     };
+    char *end;
+    int number;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].word) == length &&
             strncmp(words[i].word, word, length) == 0)
             return words[i].number;
-    return (int)strtol(word, NULL, 10);
+    number = (int)strtol(word, &end, 10);
+    return end == word + length && length > 0 ? number : NOT_A_RESULT;
 }
 
 /* Return whether the number is that of a word, or in a range "1..4". */
@@ -56,10 +59,27 @@ static bool is_within(const char *word, size_t length, int number)
            number <= strtol(dots + 2, NULL, 10);
 }
 
+bool result_is_known(const char *expected)
+{
+    for (;;) {
+        size_t length = strcspn(expected, "|,");
+        const char *dots = memmem(expected, length, "..", 2);
+        size_t first = dots != NULL ? (size_t)(dots - expected) : length;
+
+        if (result_number(expected, first) == NOT_A_RESULT ||
+            (dots != NULL &&
+             result_number(dots + 2, length - first - 2) == NOT_A_RESULT))
+            return false;
+        if (expected[length] == '\0')
+            return true;
+        expected += length + 1;
+    }
+}
+
 bool result_is(const char *expected, int rc)
 {
     for (;;) {
-        size_t length = strcspn(expected, "|");
+        size_t length = strcspn(expected, "|,");
 
         if (is_within(expected, length, rc))
             return true;

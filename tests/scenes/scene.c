@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "result.h"
+
 #define ROWS_MAX 40
 
 /* A scene that is being read: its lines, and the rows of words for which it is
@@ -189,6 +191,45 @@ const char *step_parse(struct step *step, char *text)
     return NULL;
 }
 
+/* The options that some step has: a misspelt one would do nothing. */
+static const char options[] =
+    " a actor after again alone answer any as at attempts background batch "
+    "begin by campaign cancelled circle claim cleanly code combined commit "
+    "connect count counting_found deadline deadlocks done downgrade dry "
+    "each every fd fds fenced forgotten from from_begin guard hand_off "
+    "hasty held hold holder hours id in_vain key killed last lasts later "
+    "least left lefts level line longer_than many margin most most_rounds "
+    "ms n new no_sharer no_text note now nth number of opening operations "
+    "order other_token own owner patient peer_ttl perhaps_again period "
+    "permits poll pool publishing queue reading release renewal renewed "
+    "reservations retries rollback rotate rounds sale same_token says shaky "
+    "share shared sharer sharers sharing short_claim skip soon state "
+    "statement taken tapped text through times to token told tries ttl "
+    "unpooled until_begin version wait waiter waiters waiting weight when "
+    "who within write wrong ";
+
+/* Return what is wrong with the words of a step: each option is known, and each
+ * result is one. */
+static const char *check_words(const struct step *step)
+{
+    const char *const results[] = {step->expected, step_option(step, "code"),
+                                   step_option(step, "each")};
+
+    for (size_t i = 0; i < step->option_count; i++) {
+        const char *option = step->options[i];
+        char word[64];
+
+        (void)snprintf(word, sizeof word, " %.*s ", (int)strcspn(option, "="),
+                       option);
+        if (strstr(options, word) == NULL)
+            return "there is no such option";
+    }
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        if (results[i] != NULL && !result_is_known(results[i]))
+            return "there is no such result";
+    return NULL;
+}
+
 /* ------------------------------------------------------- a scene's rows -- */
 
 /* Return the nth word of a row, from 1, and its length.  Where " |" stands
@@ -250,6 +291,8 @@ static const char *add_step(struct scene *scene, unsigned line,
     wrong = fill_in(copy, 512, text, row);
     if (wrong == NULL)
         wrong = step_parse(step, copy);
+    if (wrong == NULL)
+        wrong = check_words(step);
     step->line = line;
     return wrong;
 }

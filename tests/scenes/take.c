@@ -103,7 +103,7 @@ static void be_inside(struct player *player, const struct set *set)
     if (token <= outcome->token)
         actor_refuse(outcome, "the tokens do not rise");
     outcome->token = token;
-    check_sleep(actor_number(&player->step, "held", 0));
+    check_sleep(actor_number(&player->step, "held", 1));
     for (size_t i = 0; i < set->count; i++)
         mark_inside(player, sqlock_name(set->locks[i]), false);
 }

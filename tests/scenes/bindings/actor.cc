@@ -427,7 +427,7 @@ class actor
                 throw std::runtime_error("two are inside, or tokens fall");
             (void)::close(fd);
             by.token = lease.token();
-            std::this_thread::sleep_for(what.ms("held"));
+            std::this_thread::sleep_for(what.ms("held", 1));
             (void)::unlink(path.c_str());
         }
         return 0;

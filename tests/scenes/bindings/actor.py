@@ -218,7 +218,7 @@ class Actor:
                 if lease.token <= player.token:
                     raise AssertionError("the tokens do not rise")
                 player.token = lease.token
-                time.sleep(step.number("held", 0) / 1000)
+                time.sleep(step.number("held", 1) / 1000)
                 os.unlink(path)
         return 0
 
