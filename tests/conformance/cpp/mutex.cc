@@ -103,6 +103,7 @@ static void count(bool shared)
                     if (++inside != 1)
                         overlaps++;
                     counted = counted + 1;
+                    std::this_thread::sleep_for(1ms);
                     --inside;
                 }
             } catch (const sqlock::error &why) {

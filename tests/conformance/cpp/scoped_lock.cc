@@ -97,6 +97,7 @@ static void test_excludes()
                     if (++inside != 1)
                         overlaps++;
                     counted = counted + 1;
+                    std::this_thread::sleep_for(1ms);
                     --inside;
                 } catch (const sqlock::error &why) {
                     std::printf("# %s\n", why.what());

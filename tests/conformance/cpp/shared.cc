@@ -102,11 +102,13 @@ static void test_threads()
                         readers++;
                         if (writers != 0 || !mutex.held_shared())
                             overlaps++;
+                        std::this_thread::sleep_for(1ms);
                         readers--;
                     } else {
                         const std::scoped_lock writes(mutex);
                         if (writers++ != 0 || readers != 0)
                             overlaps++;
+                        std::this_thread::sleep_for(1ms);
                         writers--;
                     }
                 }
@@ -365,6 +367,7 @@ static void test_permits_of_threads()
                     for (unsigned had = most; now > had;)
                         if (most.compare_exchange_weak(had, now))
                             break;
+                    std::this_thread::sleep_for(1ms);
                     inside -= weight;
                     done++;
                 }

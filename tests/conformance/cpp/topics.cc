@@ -232,6 +232,7 @@ static void test_crosswise()
                     auto all = sqlock::acquire_many(registry, names, patience);
                     if (++inside[one] != 1 || ++inside[two] != 1)
                         overlaps++;
+                    std::this_thread::sleep_for(1ms);
                     --inside[one], --inside[two];
                 }
             } catch (const sqlock::error &why) {

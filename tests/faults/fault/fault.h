@@ -6,6 +6,8 @@
 #ifndef TESTS_FAULT_H
 #define TESTS_FAULT_H
 
+#include <stdatomic.h>
+
 #include "support/fault_driver.h"
 #include "support/history.h"
 #include "support/proxy.h"
@@ -39,6 +41,7 @@ struct stage {
     struct fixture fixture; /* its registries connect to the server directly */
     struct proxy *proxy;    /* NULL: SQLite, which has no network */
     struct sql admin;
+    atomic_uint sessions_ended; /* by end_session_of() */
     char url[1024]; /* through the tap, and the proxy where there is one */
     char names[LOCKS][80];
     struct party a; /* connects through `url`, and so meets the faults */
@@ -90,7 +93,7 @@ void stage_need_stopping(void);
 void stage_leave_expired(size_t i);
 
 /* A hook for struct proxy_plan: end the session whose connection comes from
- * that port.  It asserts nothing, so any thread may run it. */
+ * that port, and count it.  It asserts nothing, so any thread may run it. */
 void end_session_of(void *context, int port);
 
 /* --------------------------------------------------------------- the matrix */

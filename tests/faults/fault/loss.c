@@ -312,7 +312,9 @@ static void test_F5_loss_is_told_when_every_renewal_is_terminated(void **state)
     const struct outage outage = {end_every_session, end_blackhole, false};
 
     (void)state;
+    atomic_store(&stage.sessions_ended, 0);
     check_outage("every renewal terminated", &outage);
+    assert_true(atomic_load(&stage.sessions_ended) > 0);
 }
 
 static void begin_stop(void)

@@ -325,5 +325,6 @@ void end_session_of(void *context, int port)
                                : "KILL %lld",
                    (long long)id);
     (void)sql_try(&stage.admin, NULL, "%s", end);
-    (void)wait_until(run_integer(&stage.admin, &id, find) < 0, 5000);
+    if (wait_until(run_integer(&stage.admin, &id, find) < 0, 5000))
+        atomic_fetch_add(&stage.sessions_ended, 1);
 }

@@ -60,8 +60,14 @@ static void arm_terminated(const struct fault *fault, enum fault_point point,
                            enum op op)
 {
     (void)fault;
+    atomic_store(&stage.sessions_ended, 0);
     arm(point, op, point == FAULT_SENT ? PROXY_HALF_TO_CLIENT : PROXY_PASS, 0,
         end_session_of);
+}
+
+static bool was_terminated(void)
+{
+    return was_met() && atomic_load(&stage.sessions_ended) > 0;
 }
 
 static void stop_server(void *context, int port)
@@ -120,7 +126,7 @@ const struct fault wire_faults[] = {
     {.name = "session terminated",
      .databases = ON_SERVERS,
      .arm = arm_terminated,
-     .was_met = was_met,
+     .was_met = was_terminated,
      .heal = heal,
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
     {.name = "blackholed",

@@ -148,6 +148,7 @@ static int hold_once(struct worker *worker, struct contest *contest,
     if (token <= last)
         return worker_fail(worker, "token %lld after %lld", token, last);
     atomic_fetch_add(&contest->done, 1);
+    check_sleep(1);
     atomic_fetch_sub(&contest->inside, 1);
     return 0;
 }
@@ -200,6 +201,7 @@ int main(int argc, char **argv)
                     .about = "leases on three nodes that all take writes"},
         .group = {.tests = tests,
                   .count = sizeof tests / sizeof *tests,
+                  .test_seconds = TEST_SECONDS,
                   .open = set_up},
         .database = &databases[1],
     };
