@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import faulthandler
 import os
 import pathlib
 import random
@@ -17,6 +18,10 @@ import pytest
 import sqlock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+# A test that takes longer hangs.
+TEST_SECONDS = 400
+STDERR = pytest.StashKey()
+
 DATABASES = {"postgres": "POSTGRES", "mysql": "MYSQL", "sqlite": "SQLITE"}
 
 
@@ -25,6 +30,7 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     config.addinivalue_line("markers", "databases(*names): run on these only")
+    config.stash[STDERR] = os.dup(2)  # which is not captured yet
 
 
 def pytest_generate_tests(metafunc):
@@ -38,6 +44,16 @@ def pytest_generate_tests(metafunc):
             indirect=True,
             scope="session",
         )
+
+
+@pytest.fixture(autouse=True)
+def limit(pytestconfig):
+    """Of a test that hangs the run prints where, in each thread, and ends."""
+    faulthandler.dump_traceback_later(
+        TEST_SECONDS, exit=True, file=pytestconfig.stash[STDERR]
+    )
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")
@@ -112,6 +128,21 @@ async def cancel_after_moment(work, part):
         await task
     except asyncio.CancelledError:
         pass
+
+
+async def cancel_at_moments(work, least):
+    """Cancel tasks at each stage of their work: at least so many, of which five
+    have come to the call that they make of what they are given, and five not."""
+    inside = outside = 0
+    longest = 1 / 200
+    while inside + outside < least or min(inside, outside) < 5:
+        entered = []
+        await cancel_after_moment(work(lambda: entered.append(True)), 1 / longest)
+        inside += bool(entered)
+        outside += not entered
+        assert inside + outside < 20 * least, f"{inside} inside, {outside} not"
+        # towards the moment at which it comes there, whatever the machine does
+        longest *= 0.8 if entered else 1.25
 
 
 async def cancel_all(tasks):

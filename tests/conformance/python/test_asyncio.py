@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import sqlock
-from conftest import cancel_after_moment, cancel_all, lose, moment, reaper_held_up
+from conftest import cancel_all, cancel_at_moments, lose, moment, reaper_held_up
 
 
 def test_tasks_never_overlap(registry, name, counter):
@@ -70,15 +70,12 @@ def test_a_cancelled_wait_leaves_no_lock(registry, other, name):
 def test_whenever_a_task_is_cancelled_no_lock_is_left(registry, other, name):
     """At every stage: before, while and after it is granted or released."""
 
-    async def hold():
+    async def hold(enter):
         async with registry.alock(name):
+            enter()
             await moment(500)
 
-    async def main():
-        for _ in range(60):
-            await cancel_after_moment(hold(), 200)
-
-    asyncio.run(main())
+    asyncio.run(cancel_at_moments(hold, 60))
     # One that was left is renewed for ever.
     other.acquire(name, 60).release()
 

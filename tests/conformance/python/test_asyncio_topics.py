@@ -7,7 +7,7 @@ import time
 import pytest
 
 import sqlock
-from conftest import cancel_after_moment, cancel_all, lose, moment
+from conftest import cancel_after_moment, cancel_all, cancel_at_moments, lose, moment
 
 
 def test_crosswise_sets_end_and_never_overlap(registry, name):
@@ -71,15 +71,12 @@ def test_whenever_a_task_is_cancelled_it_gives_many_back(registry, other, name):
     """At every stage: before, while and after they are granted or released."""
     names = [f"{name}/{i}" for i in range(3)]
 
-    async def hold():
+    async def hold(enter):
         async with registry.alock_many(names):
+            enter()
             await moment(500)
 
-    async def main():
-        for _ in range(40):
-            await cancel_after_moment(hold(), 200)
-
-    asyncio.run(main())
+    asyncio.run(cancel_at_moments(hold, 40))
     for one in names:
         other.acquire(one, 60).release()
     assert not [t for t in threading.enumerate() if t.name == "sqlock call"]
@@ -234,15 +231,12 @@ def test_a_cancelled_task_rolls_back_after_its_statement(registry, other, name):
 
 
 def test_tasks_cancelled_as_they_begin_leave_no_transaction(registry, name):
-    async def hold():
+    async def hold(enter):
         async with registry.atransaction() as tx:
+            enter()
             await tx.execute("SELECT 1")
 
-    async def main():
-        for _ in range(30):
-            await cancel_after_moment(hold(), 300)
-
-    asyncio.run(main())
+    asyncio.run(cancel_at_moments(hold, 30))
     # Those of tasks that were cancelled at once end in the background.
     deadline = time.monotonic() + 60
     while registry._core.open and time.monotonic() < deadline:

@@ -86,12 +86,19 @@ def test_of_threads_that_wait_crosswise_one_is_told(registry, name):
 
 def test_another_thread_waits(registry, name):
     lease = registry.acquire(name)
-    thread = threading.Thread(target=lambda: registry.acquire(name, 60).release())
+    came = []
+
+    def take():
+        registry.acquire(name, 60).release()
+        came.append("taken")
+
+    thread = threading.Thread(target=take)
     thread.start()
     thread.join(0.1)
     assert thread.is_alive()
     lease.release()
     thread.join()
+    assert came == ["taken"]
 
 
 def test_what_was_given_away_is_waited_for(registry, name):

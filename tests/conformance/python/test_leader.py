@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import sqlock
-from conftest import Program, cancel_after_moment, lose, moment
+from conftest import Program, cancel_after_moment, cancel_at_moments, lose, moment
 from test_locks import WAITS
 from test_shared import wait_until_one_waits
 
@@ -270,14 +270,14 @@ def test_the_loss_of_the_lease_ends_the_block(registry, other, name):
 
 
 def test_whenever_a_task_is_cancelled_nobody_leads(registry, other, name):
-    async def lead():
+    async def lead(enter):
         async with registry.aleader(name) as leader:
+            enter()
             await leader.publish("short")
             await moment(500)
 
     async def main():
-        for _ in range(40):
-            await cancel_after_moment(lead(), 200)
+        await cancel_at_moments(lead, 40)
         for _ in range(10):
             await cancel_after_moment(registry.aleader(name + "/b").observe(), 200)
 

@@ -10,12 +10,12 @@ import time
 import pytest
 
 import sqlock
-from conftest import Program, cancel_after_moment, cancel_all, moment, reaper_held_up
+from conftest import Program, cancel_all, cancel_at_moments, moment, reaper_held_up
 from test_locks import WAITS
 
 
-def wait_until_one_waits(registry, name):
-    while registry.show(name).waiters == 0:
+def wait_until_one_waits(registry, name, *, count=1):
+    while registry.show(name).waiters < count:
         time.sleep(0.01)
 
 
@@ -43,20 +43,21 @@ def test_readers_wait_behind_a_writer(url, registry, other, name):
         with lock:
             came.append(what)
 
-    with registry.lock(name).shared():
-        writer = threading.Thread(target=take, args=("writer", other.lock(name)))
-        writer.start()
-        wait_until_one_waits(other, name)
-        # those of `registry` may be in its share for a while yet
-        with sqlock.open(url) as third:
+    with sqlock.open(url) as third:
+        with registry.lock(name).shared():
+            writer = threading.Thread(target=take, args=("writer", other.lock(name)))
+            writer.start()
+            wait_until_one_waits(other, name)
+            # those of `registry` may be in its share for a while yet
             assert third.try_acquire(name, shared=True) is None
-        reader = threading.Thread(
-            target=take, args=("reader", other.lock(name).shared())
-        )
-        reader.start()
-        assert came == []
-    writer.join()
-    reader.join()
+            reader = threading.Thread(
+                target=take, args=("reader", third.lock(name).shared())
+            )
+            reader.start()
+            wait_until_one_waits(other, name, count=2)
+            assert came == []
+        writer.join()
+        reader.join()
     assert came == ["writer", "reader"]
 
 
@@ -329,15 +330,12 @@ def test_a_cancelled_wait_for_a_permit_leaves_none(registry, other, name):
 
 
 def test_whenever_a_task_is_cancelled_no_permit_is_left(registry, other, name):
-    async def hold():
+    async def hold(enter):
         async with registry.asemaphore(name, 1):
+            enter()
             await moment(500)
 
-    async def main():
-        for _ in range(40):
-            await cancel_after_moment(hold(), 200)
-
-    asyncio.run(main())
+    asyncio.run(cancel_at_moments(hold, 40))
     # One that was left is renewed for ever.
     with other.semaphore(name, 1, 60):
         pass
