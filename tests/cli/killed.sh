@@ -44,8 +44,11 @@ for one in $(databases); do
     use "$one" || continue
     by_name "pkill -9 NAME" pkill -KILL "$name"
     by_name "pkill -9 -f NAME" pkill -KILL -f "$name"
-    command -v killall >/dev/null &&
+    if command -v killall >/dev/null; then
         by_name "killall -9 NAME" killall -KILL "$name"
+    else
+        skip "killall -9 NAME" "there is no killall"
+    fi
 done
 database=
 skip_missing

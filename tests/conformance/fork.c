@@ -29,11 +29,14 @@ struct scene {
 static void in_child(int (*body)(struct scene *), struct scene *scene)
 {
     int status = -1;
+    pid_t parent = getpid();
     pid_t pid = fork();
 
     assert_true(pid >= 0);
-    if (pid == 0)
+    if (pid == 0) {
+        check_end_with(parent);
         _exit(body(scene));
+    }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (!WIFEXITED(status))
         fail_msg("the child ended with status %d", status);

@@ -74,6 +74,7 @@ static int run_on(const struct database *database)
         .tests = tests,
         .open = suite_open,
         .close = suite_close,
+        .test_seconds = TEST_SECONDS,
     };
     int failures;
 

@@ -124,7 +124,9 @@ static void test_opening_ends_with_the_callers_time(void **state)
                                  .latest_ns = soon_ns};
     sqlock_error err = {0};
 
+    deadline_ns = INT64_MAX;
     (void)lk_pool_take_as(&scene->db.pool, &wish, &connection, &err);
+    assert_int_equal(opened, 1);
     assert_true(deadline_ns <= soon_ns);
     if (connection != NULL)
         lk_pool_give(&scene->db.pool, connection);

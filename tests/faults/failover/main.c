@@ -202,6 +202,7 @@ int main(int argc, char **argv)
                     .arguments = "[sync|async]"},
         .group = {.tests = tests,
                   .count = sizeof tests / sizeof *tests,
+                  .test_seconds = TEST_SECONDS,
                   .open = set_up,
                   .close = tear_down,
                   .is_sequence = true},

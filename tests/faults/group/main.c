@@ -432,6 +432,7 @@ int main(int argc, char **argv)
                     .about = "what members of a MySQL group grant"},
         .group = {.tests = tests,
                   .count = sizeof tests / sizeof *tests,
+                  .test_seconds = TEST_SECONDS,
                   .open = set_up,
                   .is_sequence = true},
         .database = &databases[1],

@@ -276,6 +276,7 @@ int main(int argc, char **argv)
                     .about = "one failover of MySQL or MariaDB to its replica"},
         .group = {.tests = tests,
                   .count = sizeof tests / sizeof *tests,
+                  .test_seconds = TEST_SECONDS,
                   .open = set_up,
                   .is_sequence = true},
         .database = &databases[1],

@@ -56,6 +56,7 @@ void crew_start(struct crew *crew, struct fixture *fixture,
                 void *context)
 {
     struct start_line line;
+    pid_t parent = getpid();
     unsigned i;
     char byte;
 
@@ -71,6 +72,7 @@ void crew_start(struct crew *crew, struct fixture *fixture,
             struct hand hand = {
                 .index = i, .context = context, .fixture = fixture};
 
+            check_end_with(parent);
             _exit(run_child(&hand, options, &line, work));
         }
     }

@@ -362,6 +362,7 @@ static int run_lane(const struct lane *lane)
         .name = lane->database->name,
         .tests = tests,
         .count = sizeof tests / sizeof *tests,
+        .test_seconds = TEST_SECONDS,
     };
 
     current = lane->database;

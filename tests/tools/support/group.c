@@ -40,7 +40,8 @@ static int64_t now_ns(void)
 }
 
 /* Run one test; return how many failed: 0 or 1. */
-static int run_one(struct CMUnitTest *test, void *state)
+static int run_one(const struct group *group, struct CMUnitTest *test,
+                   void *state)
 {
     int64_t began = now_ns();
     int64_t took;
@@ -48,7 +49,12 @@ static int run_one(struct CMUnitTest *test, void *state)
 
     if (test->initial_state == NULL)
         test->initial_state = state;
+    if (group->test_seconds > 0)
+        (void)alarm(SLOWNESS *
+                    check_scale(group->test_seconds, 10 * group->test_seconds));
     failed = _cmocka_run_group_tests(test->name, test, 1, NULL, NULL);
+    if (group->test_seconds > 0)
+        (void)alarm(0);
     took = now_ns() - began;
     if (took >= SLOW_NS)
         print_message("slow: %.1f s: %s\n", (double)took / 1e9, test->name);
@@ -68,7 +74,7 @@ static int run_rest(const struct run *run, bool goes_on)
         return 1;
     progress->is_open = true;
     while (progress->begun < run->count && (failed == 0 || goes_on))
-        failed += run_one(&run->tests[progress->begun++], state);
+        failed += run_one(group, &run->tests[progress->begun++], state);
     /* After a failure, locks and rows left behind may be in the way. */
     if (failed == 0 && group->close != NULL && group->close(&state) != 0) {
         printf("[  FAILED  ] GROUP TEARDOWN\n");
@@ -180,6 +186,7 @@ int group_run_suites(const struct suite *const *suites, size_t count)
             .name = suites[i]->name,
             .tests = suites[i]->tests,
             .count = suites[i]->count,
+            .test_seconds = TEST_SECONDS,
         };
 
         failed += group_run(&group);

@@ -21,6 +21,9 @@ struct group {
     /* Each test continues from the state that the test before it has left:
      * after a failure the later tests are not run, and count as failed. */
     bool is_sequence;
+    /* Time after which a test is taken to hang, ten times as long in campaigns;
+     * 0: the suite sees to that itself, or a test may take any time. */
+    unsigned test_seconds;
 };
 
 /* Run the tests that the command line selects (program.h), or print their
