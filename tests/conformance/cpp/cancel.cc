@@ -8,6 +8,7 @@
  */
 #include "check.hpp"
 
+#include <sqlock/async.hpp>
 #include <sqlock/many.hpp>
 #include <sqlock/shared.hpp>
 
@@ -330,6 +331,26 @@ static void test_order()
           "threads get a mutex in the order in which they came");
 }
 
+#if defined(__cpp_lib_jthread)
+/* The next descriptor is 0, which stands for none as cancel_fd. */
+static void test_without_stdin()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    const auto holder = other.acquire("no stdin", patience);
+    std::stop_source source;
+
+    (void)!registry.try_acquire("no stdin"); /* has its session */
+    (void)::close(0);
+    source.request_stop();
+    check(thrown([&] {
+              (void)sqlock::acquire(registry, "no stdin", 2s,
+                                    source.get_token());
+          }) == SQLOCK_ECANCELED,
+          "a stop ends a wait in a process without a standard input");
+}
+#endif
+
 int main(int argc, char **argv)
 {
     return run(argc, argv, "tests/conformance/cpp", [] {
@@ -339,5 +360,8 @@ int main(int argc, char **argv)
         test_each_of_several();
         test_in_a_callback();
         test_order();
+#if defined(__cpp_lib_jthread)
+        test_without_stdin();
+#endif
     });
 }

@@ -82,6 +82,10 @@ static void test_exclusion(const files &of)
                       });
                   }) == SQLOCK_ETIMEDOUT,
               "and excludes another");
+        check(thrown([&] {
+                  (void)sqlock::acquire_quorum(ours.all(), "one", patience);
+              }) == SQLOCK_EDEADLOCK,
+              "a thread that waits for its own is told");
         auto moved = std::move(held);
         check(moved.held() && !held.held() && held.token(0) == 0 &&
                   held.results().empty() &&

@@ -76,6 +76,23 @@ TX_CALLS = [
 ]
 
 
+# Of open(): the library's name of each, and what it was given.
+OPTIONS = [
+    ({"ttl": 1e6}, "ttl_ms is 1000000000"),
+    ({"ttl": 5, "margin": 6}, "margin_ms is 6000"),
+    ({"ttl": 5, "renew_period": 6}, "renew_period_ms is 6000"),
+    ({"peer_ttl": 1e6}, "peer_ttl_ms is 1000000000"),
+    ({"pool_size": 10**6}, "pool_size is 1000000"),
+]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("options, text", OPTIONS)
+def test_of_open(url, options, text):
+    with pytest.raises(sqlock.Error, match=text):
+        sqlock.open(url, **options)
+
+
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("call, kind, text", CALLS)
 def test_of_a_registry(registry, call, kind, text):

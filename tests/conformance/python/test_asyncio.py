@@ -1,6 +1,7 @@
 """Locks by task of asyncio: exclusion, cancellation, losses."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -90,6 +91,21 @@ def test_a_loss_ends_what_a_block_awaits(registry, other, name):
         await asyncio.sleep(0)
         async with registry.alock(name, wait=60):
             pass
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks do not count")
+def test_a_loss_is_told_in_a_task_that_was_cancelled_before(registry, other, name):
+    async def main():
+        asyncio.current_task().cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(0)  # and goes on
+        with pytest.raises(sqlock.LockLost):
+            async with registry.alock(name, wait=60, ttl=2):
+                await asyncio.to_thread(lose, other, name)
+                await asyncio.sleep(3600)
+        assert asyncio.current_task().cancelling() == 1
 
     asyncio.run(main())
 

@@ -272,6 +272,24 @@ def test_a_registry_of_a_quorum_is_closed_after_it(three, others, name):
         sqlock.acquire_quorum(three, name, 0)
 
 
+def test_a_quorum_that_comes_while_a_registry_closes_keeps_it_open(
+    three, name, monkeypatch
+):
+    core = three[0]._core
+    ends, kept = core._end_quorums, []
+
+    def ends_and_one_comes():
+        ends()
+        kept.append(sqlock.acquire_quorum(three, name, 60))
+
+    monkeypatch.setattr(core, "_end_quorums", ends_and_one_comes)
+    with pytest.raises(sqlock.InUse, match="release it first"):
+        three[0].close()
+    monkeypatch.undo()
+    kept[0].check()
+    kept[0].release()
+
+
 def test_a_block_of_registries_raises_what_it_raised(urls, name):
     kept = []
     with pytest.raises(KeyError):
