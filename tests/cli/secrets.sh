@@ -96,8 +96,9 @@ of_all() { # WHAT PID...
     done
 }
 
-# F83: sqlock, the watcher and the supervisor show no password in their
-# arguments, the latter two none in their environments.
+# F83: sqlock, the watcher, the supervisor and the process that sqlock has in the
+# group of its command show no password in their arguments, the latter three none
+# in their environments.
 processes() { # URL CANARY
     local all
     SQLOCK_URL=$1 hold_secret "$SQLOCK"
@@ -106,6 +107,7 @@ processes() { # URL CANARY
     is "F83: sqlock has a supervisor and a watcher" \
         "$(of_all comm "${all[@]}" | tr '\n' ' ')" \
         "lock-watcher lock-supervisor "
+    all+=("$(pgrep -x -g "$child" sqlock)")
     # Only root may look into that: for others the refusal is the text.
     without "F83: not in the environment of sqlock's processes" \
         "$(of_all environ "${all[@]}" 2>&1)" "$2"
