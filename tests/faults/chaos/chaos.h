@@ -49,6 +49,7 @@ enum chaos_word {
     CRASH,
     FORGET,
     STORM,
+    FULL,
     WORDS
 };
 extern const char *const chaos_words[WORDS];

@@ -35,9 +35,9 @@ static int given_seconds, given_seed, given_processes = PROCESSES, shrinks;
 static char *given_without, *given_picture;
 
 const char *const chaos_words[WORDS] = {
-    "once",    "both", "sell",    "observe", "quorum",
-    "briefly", "want", "killed",  "stopped", "cut",
-    "silent",  "away", "crashed", "forgot",  "stormed"};
+    "once",    "both",   "sell",    "observe", "quorum", "briefly",
+    "want",    "killed", "stopped", "cut",     "silent", "away",
+    "crashed", "forgot", "stormed", "full"};
 
 /* --- what is shared --- */
 

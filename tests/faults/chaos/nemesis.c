@@ -1,11 +1,12 @@
 /*
  * nemesis.c - what happens to the processes, drawn from the seed: they are
  * killed, stopped and interrupted by signals, their connections are cut, silent
- * or refused, and the server crashes
+ * or refused, the server crashes, and the disk of SQLite's file is full
  */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,6 +107,21 @@ static void storm(const struct nemesis *nemesis, unsigned i, int64_t ms)
     while (check_pause(until));
 }
 
+/* Let no file of the process grow for so long, nor be written behind a few
+ * pages, as on a full disk. */
+static void fill_disk(const struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    struct rlimit before, full;
+
+    if (prlimit(nemesis->pids[i], RLIMIT_FSIZE, NULL, &before) != 0)
+        return; /* the round is over */
+    full = before;
+    full.rlim_cur = 4096;
+    (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &full, NULL);
+    check_sleep(ms);
+    (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &before, NULL);
+}
+
 /* End the server at once, and wait until it is back. */
 static void crash(const struct nemesis *nemesis)
 {
@@ -170,6 +186,8 @@ static void harm(struct nemesis *nemesis)
         what = FORGET;
     else if (rarely <= 5)
         what = STORM;
+    else if (what > STOP && database->bit == ON_SQLITE)
+        what = FULL; /* in place of the network's */
     else if (what > STOP && proxy == NULL)
         return;
     if (chaos_leaves_out(nemesis->chaos, what))
@@ -187,6 +205,9 @@ static void harm(struct nemesis *nemesis)
         return;
     case FORGET:
         forget(nemesis);
+        return;
+    case FULL:
+        fill_disk(nemesis, victim, ms);
         return;
     case STORM:
         storm(nemesis, victim, ms);
@@ -228,6 +249,7 @@ void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES])
     struct nemesis nemesis = {.chaos = chaos, .proxies = proxies};
 
     (void)sigaction(SIGUSR2, &interrupts, NULL);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file too large is an error */
     dice_begin(&nemesis.dice, chaos->seed, 0);
     for (unsigned i = 0; i < chaos->scope.processes; i++)
         begin_process(&nemesis, i);
