@@ -125,8 +125,7 @@ static bool lasts(const struct lk_hold *hold, const struct lk_part *part)
            (wanted->auto_renew ? all_ns / 2 : all_ns - all_ns / 8);
 }
 
-/* Return the hold whose share the part may join; NULL: none. */
-static const struct lk_hold *joinable(const struct lk_part *part)
+const struct lk_hold *lk_joinable(const struct lk_part *part)
 {
     const struct lk_slot *slot = part->slot;
     const struct lk_hold *best = NULL;
@@ -146,7 +145,7 @@ static const struct lk_hold *joinable(const struct lk_part *part)
 
 bool lk_join(struct lk_part *part)
 {
-    const struct lk_hold *hold = joinable(part);
+    const struct lk_hold *hold = lk_joinable(part);
     struct lk_slot *slot = part->slot;
     struct lk_lease lease;
 

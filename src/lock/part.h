@@ -37,6 +37,9 @@ void lk_let_all_in(struct lk_slot *slot);
  * over. */
 void lk_part_holds(struct lk_part *part, const struct lk_lease *lease);
 
+/* Return the hold whose share the part may join; NULL: none. */
+const struct lk_hold *lk_joinable(const struct lk_part *part);
+
 /* Let the part, before which no other part waits and no service is due, join a
  * share of this process, if that may be; then it is a holder.  While it is not
  * known whether anybody waits in another process, at most LK_HANDOFFS_MAX join
