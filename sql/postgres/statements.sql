@@ -161,7 +161,7 @@ UPDATE INT_LOCK
 -- A row that has the claim's CLIENT_ID, and is over, is the next one's: it was
 -- not taken in time.  A new row gets :queue, as by claim.  Behind
 -- the columns of `claim`: how much longer the row is taken, whether its holder
--- is sqlock's, which rings, and who has it and waits.
+-- is sqlock's, which rings, who has it and waits, and who shares it.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, {token_at_turn}, :name,
@@ -185,7 +185,8 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     QUEUE IS NOT NULL, L.xmax = 0,
     (extract(epoch FROM CASE WHEN CLIENT_ID IS NULL
       THEN CREATED_DATE ELSE EXPIRED_AFTER END - {now}) * 1000000)::bigint,
-    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE;
+    coalesce(left(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID, QUEUE,
+    CASE WHEN CLIENT_ID = substr(SHARERS, 7, 36) THEN SHARERS END;
 -- ---- define others_wait
 L.QUEUE LIKE '{"e":________________,"q":[["%' AND
 strpos(L.QUEUE, '"],') BETWEEN 112 AND 330

@@ -125,7 +125,7 @@ UPDATE INT_LOCK
 -- A row that has the claim's CLIENT_ID, and is over, is the next one's: it was
 -- not taken in time.  A new row gets :queue, as by claim.  Behind
 -- the columns of `claim`: how much longer the row is taken, whether its holder
--- is sqlock's, which rings, and who has it and waits.
+-- is sqlock's, which rings, who has it and waits, and who shares it.
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {now} + :ttl, {now}, :name, :holder,
@@ -149,7 +149,7 @@ INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     length(QUEUE), 0,
     iif(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER) - {now},
     coalesce(substr(HOLDER, 1, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
-    QUEUE;
+    QUEUE, iif(CLIENT_ID = substr(SHARERS, 7, 36), SHARERS, NULL);
 -- ---- define others_wait
 (L.QUEUE LIKE '{"e":________________,"q":[["%' AND
   instr(L.QUEUE, '"],') BETWEEN 112 AND 330)

@@ -144,10 +144,10 @@ typedef enum sqlock_statement_kind {
      * take the lock in its turn: it is reserved for the ticket, or is over, and
      * the ticket is the first in QUEUE.  One row: as CLAIM, but null for a
      * token that is not granted; and the us that the lease of the holder
-     * remains; not 0 if the holder is sqlock's; its CLIENT_ID; and QUEUE.  Or,
-     * of a claim that is not granted, none or fewer columns: the row is read.
-     * :bell is taken for the session, where the driver's bell is of one.
-     * Missing: the layout has no QUEUE. */
+     * remains; not 0 if the holder is sqlock's; its CLIENT_ID; QUEUE; SHARERS
+     * where the bell is not of one.  Or, if not granted, none or fewer columns:
+     * the row is read.  :bell is taken for the session, where the driver's bell
+     * is of one.  Missing: the layout has no QUEUE. */
     SQLOCK_SQL_ENQUEUE,
     /* Take :client's ticket out.  affected: 1 or 0.  Missing as ENQUEUE. */
     SQLOCK_SQL_LEAVE,
@@ -256,7 +256,7 @@ typedef enum sqlock_statement_kind {
      * claim that is not granted gets a ticket as from ENQUEUE, with :weight,
      * unless :waits is null.  The limit becomes :permits where there is none.
      * A share that begins a group rings those who can share it.  One row: as
-     * ENQUEUE, and SHARERS, if granted only to the end of its limit; or none or
+     * ENQUEUE with SHARERS, if granted only to the end of its limit; or none or
      * fewer columns, as there. */
     SQLOCK_SQL_SHARE,
     /* Renew the share unless it is over.  affected as of RENEW. */

@@ -122,7 +122,8 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* Columns of the answer to ENQUEUE behind those of CLAIM, and of SHARE. */
+/* Columns of the answer to ENQUEUE and SHARE behind those of CLAIM; ENQUEUE has
+ * the last one where the first waiter does not poll a row that is shared. */
 enum { LEFT_US = 3, RINGS, HAS_IT, WAIT, COLUMNS, SHARERS = COLUMNS };
 
 /* Return why a claim was not granted: EBUSY, which waiting may cure, or

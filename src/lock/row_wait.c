@@ -6,8 +6,9 @@
  * the row first even if nobody rings; and now and then, which renews its
  * ticket.  If the row is over then, and it is not the first, it passes the row
  * on to the one who is.
- * Of permits some become free when one of many leases ends, and some are left
- * for a ticket whose waiter has died: for these it claims again, too.
+ * Of a shared lock the lease that ends last may be released when another one
+ * ends; permits become free then, and some are left for a ticket whose waiter
+ * has died: for these it claims again, too.
  */
 #include "lock/row_wait.h"
 
@@ -39,15 +40,17 @@
  * operator has ended the grace. */
 #define GRACE_MS 1000
 
-/* Return when the ticket may get permits although nobody rings. */
-static int64_t permits_time(const struct lk_row *row)
+/* Return when the ticket may get its turn at a lock that is shared although
+ * nobody rings: when the lease of a sharer ends, who has died, and those that
+ * last longer may have been released. */
+static int64_t shares_time(const struct lk_part *part, const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
+    int64_t first_ns = lk_after_ms(now, row->first_us / 1000 + 1);
 
-    if (!row->is_shared || row->permits == LK_NO_LIMIT)
-        return LK_NEVER;
-    return lk_sooner(lk_after_ms(now, row->first_us / 1000 + 1),
-                     lk_after_ms(now, PERMITS_MS));
+    if (row->is_shared && row->permits != LK_NO_LIMIT && part->weight > 0)
+        return lk_sooner(first_ns, lk_after_ms(now, PERMITS_MS));
+    return row->is_shared && row->place == 0 ? first_ns : LK_NEVER;
 }
 
 /* Return whether the bell of the one before was free although it is still
@@ -188,7 +191,7 @@ static enum lk_row_wait_next begin(struct lk_row_wait *wait,
     if (part->slot->peers.seen[0].opening > 0) /* a service deletes tickets */
         *until_ns = lk_sooner(*until_ns, lk_after_ms(now, LK_RESERVED_MS));
     *until_ns = lk_sooner(*until_ns, lk_seen_own_time(part->slot));
-    *until_ns = lk_sooner(*until_ns, permits_time(row));
+    *until_ns = lk_sooner(*until_ns, shares_time(part, row));
     *until_ns = lk_sooner(*until_ns, lk_peers_until_ns(part->slot));
     rc = lk_bell_hear(part, before, *until_ns, &is_late, NULL);
     if (rc < 0) {
