@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "lease/leader.h"
 #include "lease/options.h"
+#include "lease/pass_on.h"
 #include "lease/share.h"
 
 #define AUDIT_MAX 80 /* bytes of `reason` and of `who` */
@@ -222,6 +223,8 @@ static int break_lease(struct lk_store *store, const char *key,
         return explain_conflict(store, key, err);
     if (rc > 0)
         lk_leader_tell(store, key);
+    if (rc > 0 && options->now)
+        lk_row_ask_to_look(store, key);
     return rc < 0 ? rc : 0;
 }
 

@@ -50,7 +50,8 @@ struct lk_lease {
         /* when the caller requested the statement, CLOCK_MONOTONIC; 0: now
          * (lk_run.asked_ns) */
         int64_t at_ns;
-        /* when its acquisition began to wait, CLOCK_MONOTONIC; 0: unknown */
+        /* when its acquisition began to wait, or one before whose ticket it
+         * had, CLOCK_MONOTONIC; 0: unknown, perhaps long ago */
         int64_t began_ns;
     } asked;
     /* by the last claim; valid once that was answered */

@@ -212,7 +212,7 @@ int lk_row_pass_on(struct lk_store *store, const char *key, int64_t deadline_ns)
  * as its holder has waited for it and held it. */
 static bool is_old(const struct lk_lease *lease)
 {
-    return !lease->believed.is_unqueued && lease->asked.began_ns != 0 &&
+    return !lease->believed.is_unqueued &&
            sqlock_monotonic_ns() >=
                lk_after_ms(lease->asked.began_ns, LK_RESERVED_MS);
 }
@@ -246,4 +246,14 @@ void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
                               NULL);
     }
     free(keys);
+}
+
+void lk_row_ask_to_look(struct lk_store *store, const char *key)
+{
+    const struct lk_lease lease = {.key = key};
+    struct lk_batch batch;
+    struct lk_item item;
+
+    lk_batch_of_one(&batch, &item, &lease, 0);
+    lk_rows_ask_to_look(store, &batch);
 }

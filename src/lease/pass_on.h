@@ -24,7 +24,9 @@ int lk_row_pass_on(struct lk_store *store, const char *key,
 
 /* After a release: ask the first who wait for the locks to look in a second
  * whether the rows were taken, if they may have waited for a second.  Those who
- * have waited for less look by themselves. */
+ * have waited for less look by themselves.  lk_row_ask_to_look(): after another
+ * statement that reserves the row of that key. */
 void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch);
+void lk_row_ask_to_look(struct lk_store *store, const char *key);
 
 #endif

@@ -55,14 +55,17 @@ static int send_at_bell(struct lk_store *store, const struct lk_lease *lease,
 }
 
 /* Send the release by the shorter statement, where that may do; then the other
- * one, unless it has changed the row. */
+ * one, unless it has changed the row.  Neither a claim nor a release of several
+ * tells whether others wait. */
 static int send_short(struct lk_store *store, struct lk_batch *batch,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
 {
     int rc;
 
-    if (batch->count > 1 || !batch->items[0].lease.believed.is_unqueued)
+    for (size_t i = 0; batch->count > 1 && i < batch->count; i++)
+        batch->items[i].lease.believed.is_unqueued = false;
+    if (!batch->items[0].lease.believed.is_unqueued)
         return send_anywhere(store, batch, run, result, err);
     rc = lk_together_run(store, SQLOCK_SQL_RELEASE_UNQUEUED, batch, run, result,
                          err);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "lease/arguments.h"
 #include "lease/leader.h"
+#include "lease/pass_on.h"
 #include "lease/row.h"
 
 int lk_share_check(const struct lk_store *store, uint32_t weight,
@@ -176,5 +177,7 @@ int lk_share_break(struct lk_store *store, const char *key,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
     rc =
         lk_store_change(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, NULL, err);
+    if (rc > 0)
+        lk_row_ask_to_look(store, key);
     return rc < 0 ? rc : 0;
 }

@@ -58,7 +58,9 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .asked.has_ticket = slot->ticket[0] != '\0',
         .believed.is_unqueued = slot->is_unqueued && part->weight == 0,
         .asked.at_ns = a->self.asked_ns,
-        .asked.began_ns = a->began_ns,
+        .asked.began_ns = slot->ticket[0] != '\0'
+                              ? lk_sooner(slot->began_ns, a->began_ns)
+                              : a->began_ns,
     };
     slot->is_unqueued = false;
     memcpy(part->lease.client_id, slot->ticket, sizeof slot->ticket);
@@ -99,6 +101,7 @@ static void begin_ticket(const struct lk_acquisition *a, struct lk_slot *slot)
     const struct lk_lease *lease = &a->first->lease;
 
     slot->late_until_ns = 0;
+    slot->began_ns = a->began_ns;
     if (lease->believed.fate == LK_CLAIM_IN_DOUBT) {
         memcpy(slot->ticket, lease->client_id, sizeof slot->ticket);
         lk_ticket_note_late(slot);

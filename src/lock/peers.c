@@ -426,6 +426,7 @@ int lk_peers_open(struct lk_part *part, sqlock_error *err)
 
     lk_ticket_becomes_lease(part);
     lk_store_client_id(store, part->marked_as, slot->ticket);
+    slot->began_ns = part->lease.asked.began_ns;
     slot->late_until_ns = 0;
     slot->place = -1;
     part->lease.asked.is_for_peers = true;

@@ -131,7 +131,7 @@ static void keep_place(struct lk_part *part)
     lk_bell_client_id(slot->store, part->marked_as, slot->ticket, ticket);
     lease.asked.is_for_peers = true;
     lease.asked.ticket = ticket;
-    lease.asked.began_ns = 0; /* nobody is asked to look */
+    lease.asked.began_ns = LK_NEVER; /* nobody is asked to look */
     lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(slot->store));
     rc = lk_batch_release(slot->store, &batch, NULL);
     if ((rc < 0 && rc != SQLOCK_EUNCERTAIN) ||

@@ -144,6 +144,8 @@ struct lk_slot {
     /* the CLIENT_ID of the ticket that this process may have in the row; "":
      * none */
     char ticket[SQLOCK_KEY_SIZE];
+    int64_t began_ns; /* when the wait of its first part began,
+                         CLOCK_MONOTONIC */
     /* until when a statement with the ticket may arrive that was not answered,
      * CLOCK_BOOTTIME */
     int64_t late_until_ns;
