@@ -325,14 +325,17 @@ group_fail() {
     echo "member $member"
 }
 
+# Each member that is outside is asked to come in: the others see only that one
+# is missing.
 group_is_whole() {
-    local member
+    local member is_whole=true
     for member in 1 2 3; do
         [ "$(members_online "$member")" = 3 ] || {
             ask_member "$member" 'START GROUP_REPLICATION'
-            return 1
+            is_whole=false
         }
     done
+    "$is_whole"
 }
 
 group_repair() {
