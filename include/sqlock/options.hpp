@@ -29,7 +29,11 @@ struct registry_options {
     milliseconds connect_timeout{0};
     milliseconds statement_timeout{0};
     milliseconds poll{0};
+    milliseconds renew_period{0};
+    milliseconds peer_ttl{0};
     unsigned pool_size = 0;
+    sqlock_key_rule key_rule = SQLOCK_KEY_CURRENT;
+    sqlock_waiting waiting = SQLOCK_WAITING_AUTO;
     bool no_peers = false; // no Spring service shares the table
     sqlock_ownership ownership = default_ownership;
     /** called by any thread; the event's texts are valid during the call */
@@ -46,8 +50,7 @@ struct registry_options {
         return true;
     }
     /** Return these options for C, except on_event, valid as long as this
-     *  object: for functions of sqlock.h, and to add options that are not
-     *  above. */
+     *  object: for functions of sqlock.h. */
     sqlock_options native() const
     {
         sqlock_options out = SQLOCK_OPTIONS_INIT;
@@ -61,7 +64,11 @@ struct registry_options {
         out.connect_timeout_ms = detail::to_option(connect_timeout);
         out.statement_timeout_ms = detail::to_option(statement_timeout);
         out.poll_ms = detail::to_option(poll);
+        out.renew_period_ms = detail::to_option(renew_period);
+        out.peer_ttl_ms = detail::to_option(peer_ttl);
         out.pool_size = pool_size;
+        out.key_rule = key_rule;
+        out.waiting = waiting;
         out.no_peers = no_peers;
         out.ownership = ownership;
         out.event_level = event_level;

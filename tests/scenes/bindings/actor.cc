@@ -170,13 +170,17 @@ class actor
     {
         sqlock::registry_options options;
 
-        what.only(
-            "prefix ttl margin poll pool statement connect patient owner");
+        what.only("prefix ttl margin poll pool statement connect patient owner "
+                  "period peer_ttl waiting");
         options.table_prefix = what.options.at("prefix");
         options.ttl = what.ms("ttl", 60000);
         options.margin = what.ms("margin");
         options.poll =
             what.has("patient") ? milliseconds{3600000} : what.ms("poll", 5);
+        options.renew_period = what.ms("period");
+        options.peer_ttl = what.ms("peer_ttl");
+        if (what.has("waiting"))
+            options.waiting = SQLOCK_WAITING_POLL;
         options.no_peers = true;
         options.pool_size = static_cast<unsigned>(what.number("pool", 0));
         options.statement_timeout = what.ms("statement");
