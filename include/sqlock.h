@@ -256,7 +256,9 @@ typedef struct sqlock_options {
     /* End a wait by EDEADLOCK within two seconds if the holder (of a shared
      * lock: so many that the others leave too little) waits, at once or through
      * others, for a lock of the waiter, also in other processes: by a query of
-     * each wait of a holder each 700 ms.  Set it in all; on sqlock's layout. */
+     * each wait of a holder each 700 ms.  Set it in all; on sqlock's layout.
+     * Circles of handles, where these own locks, are found within the process
+     * only. */
     bool detect_deadlocks;
     bool no_peers; /* no Spring service shares the table: wait for none */
 } sqlock_options;
