@@ -219,14 +219,16 @@ CASE WHEN {others_wait} THEN left(L.QUEUE, -3)
 ({now_us} + 70000000)
 
 -- ---- leave (sqlock) [may be lost]
--- Takes a ticket out of QUEUE.
-UPDATE INT_LOCK
-  SET QUEUE = CASE
-    WHEN length(QUEUE) - length(replace(QUEUE, '["', '')) = 2 THEN NULL
-    ELSE left(QUEUE, strpos(QUEUE, '["' || :client) - 1) ||
-      substr(QUEUE, strpos(QUEUE, '["' || :client) +
-        strpos(substr(QUEUE, strpos(QUEUE, '["' || :client)), '"],') + 2) END
-  WHERE {row} AND strpos(QUEUE, '["' || :client) > 0;
+-- Takes a ticket out of QUEUE.  Of a lock that is shared, those behind it may
+-- have room now, and look.
+UPDATE INT_LOCK AS L
+  SET (HOLDER, QUEUE) =
+    (SELECT CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END, R.queue
+    FROM (SELECT strpos(L.QUEUE, '["' || :client::varchar) AS at) AS F,
+      LATERAL (SELECT {queue_without} AS queue, CASE WHEN {is_shared}
+        THEN coalesce(nullif({permits_of_row}, 0), 999999999) - {taken}
+        ELSE 0 END AS room) AS R)
+  WHERE {row} AND strpos(L.QUEUE, '["' || :client::varchar) > 0;
 
 -- ---- claim (spring7) [may be lost]
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
@@ -435,6 +437,12 @@ timestamp '1970-01-01' + interval '1 microsecond' *
 -- ---- define weight_of_ticket (sqlock)
 -- An exclusive ticket needs more than there can be.
 CASE e ->> 3 WHEN '000000' THEN 1000000000 ELSE (e ->> 3)::bigint END
+-- ---- define taken (sqlock)
+-- Those who share the lock have so many of its permits.
+coalesce((SELECT sum((e ->> 3)::bigint)
+  FROM json_array_elements(CASE WHEN {is_shared}
+    THEN L.SHARERS::json -> 's' END) AS J (e)
+  WHERE e ->> 1 >= {now_us}::text), 0)
 -- ---- define ring_sharers (sqlock queue)
 -- Rings each of the first in the queue R.queue that R.room is enough for.
 (SELECT count(pg_notify('sqlock_' || left(W.id, 8) || substr(W.id, 10, 4), W.id))
@@ -585,7 +593,8 @@ UPDATE INT_LOCK AS L
   SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, HOLDER, QUEUE, SHARERS) =
     (SELECT CASE WHEN T.stays THEN L.CLIENT_ID
         WHEN F.waits THEN substr(L.QUEUE, 30, 36) END,
-      CASE WHEN F.waits THEN {now} ELSE least(L.CREATED_DATE, {now}) END,
+      CASE WHEN F.waits THEN {date_of} F.us
+        ELSE least(L.CREATED_DATE, {date_of} F.us) END,
       CASE WHEN S.latest IS NOT NULL THEN {date_of} S.latest
         WHEN F.waits THEN {now} + interval '1 second'
         ELSE {now} - interval '18262 days 12 hours' END,
@@ -658,10 +667,7 @@ UPDATE INT_LOCK AS L
             {permits_of_row} <> :permits::bigint
           THEN L.QUEUE END AS queue,
         CASE :permits::bigint WHEN 0 THEN 999999999 ELSE :permits::bigint END -
-          coalesce((SELECT sum((e ->> 3)::bigint)
-          FROM json_array_elements(CASE WHEN {is_shared}
-            THEN L.SHARERS::json -> 's' END) AS J (e)
-          WHERE e ->> 1 >= {now_us}::text), 0) AS room) AS R)
+          {taken} AS room) AS R)
   WHERE {row} AND (L.CLIENT_ID IS NULL OR L.EXPIRED_AFTER < {now} OR
     left(L.HOLDER, 36) = L.CLIENT_ID);
 

@@ -179,14 +179,15 @@ iif({others_wait}, substr(L.QUEUE, 1, length(L.QUEUE) - 3),
 ({now} + 70000000)
 
 -- ---- leave (sqlock)
--- Takes a ticket out of QUEUE.
-UPDATE INT_LOCK
-  SET QUEUE = CASE
-    WHEN length(QUEUE) - length(replace(QUEUE, '["', '')) = 2 THEN NULL
-    ELSE substr(QUEUE, 1, instr(QUEUE, '["' || :client) - 1) ||
-      substr(substr(QUEUE, instr(QUEUE, '["' || :client)),
-        instr(substr(QUEUE, instr(QUEUE, '["' || :client)), '"],') + 3) END
-  WHERE {row} AND instr(QUEUE, '["' || :client) > 0;
+-- Takes a ticket out of QUEUE.  Of a lock that is shared, those behind it may
+-- have room now, and look.
+UPDATE INT_LOCK AS L
+  SET (HOLDER, QUEUE) =
+    (SELECT CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END, R.queue
+    FROM (SELECT {queue_without} AS queue, iif({is_shared},
+        coalesce(nullif({permits_of_row}, 0), 999999999) - {taken}, 0) AS room
+      FROM (SELECT instr(L.QUEUE, '["' || :client) AS at)) AS R)
+  WHERE {row} AND instr(L.QUEUE, '["' || :client) > 0;
 
 -- ---- claim (spring7)
 INSERT INTO INT_LOCK AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
@@ -350,6 +351,11 @@ instr(L.SHARERS, '["' || :client)
 -- An exclusive ticket needs more than there can be.
 iif(json_extract(value, '$[3]') = '000000', 1000000000,
   CAST(json_extract(value, '$[3]') AS INTEGER))
+-- ---- define taken (sqlock)
+-- Those who share the lock have so many of its permits.
+coalesce((SELECT sum(CAST(json_extract(value, '$[3]') AS INTEGER))
+  FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
+  WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), 0)
 -- ---- define ring_sharers (sqlock queue)
 -- Rings each of the first in the queue R.queue that R.room is enough for.
 (SELECT count(sqlock_ring(substr(id, 1, 8) || substr(id, 10, 4), id))
@@ -559,11 +565,7 @@ UPDATE INT_LOCK AS L
           substr(L.SHARERS, 56))
     FROM (SELECT iif({is_waited_for} AND {is_shared} AND
           {permits_of_row} <> :permits, L.QUEUE, NULL) AS queue,
-        coalesce(nullif(:permits, 0), 999999999) - coalesce((
-          SELECT sum(CAST(json_extract(value, '$[3]') AS INTEGER))
-          FROM json_each(iif({is_shared}, L.SHARERS, '{"s":[]}'), '$.s')
-          WHERE type = 'array' AND json_extract(value, '$[1]') >= {now}), 0)
-          AS room) AS R)
+        coalesce(nullif(:permits, 0), 999999999) - {taken} AS room) AS R)
   WHERE {row} AND (CLIENT_ID IS NULL OR EXPIRED_AFTER < {now} OR
     substr(HOLDER, 1, 36) = CLIENT_ID);
 
