@@ -11,7 +11,6 @@
 #include "lease/batch.h"
 #include "lease/open.h"
 #include "lock/hold.h"
-#include "lock/note.h"
 #include "lock/registry.h"
 #include "lock/release.h"
 
@@ -35,7 +34,7 @@ static void free_registry(sqlock_registry *registry)
     lk_expiry_clear(&registry->expiry);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
-    lk_notes_clear(registry);
+    lk_slots_forget(registry);
     free(registry);
 }
 

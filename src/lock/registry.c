@@ -2,12 +2,12 @@
  * registry.c - the slots of a registry, and who may use its locks; layout,
  * epoch and statistics
  */
-#include "lock/note.h"
 #include "lock/registry.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "base/callback.h"
 #include "base/check.h"
@@ -19,6 +19,9 @@
 #define NAME_SHOWN 200 /* bytes of a name in a message */
 
 /* --- slots --- */
+
+/* So many idle slots are kept, of some 700 bytes each. */
+#define IDLE_MAX 1024
 
 static void free_slot(struct lk_slot *slot)
 {
@@ -45,8 +48,19 @@ static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
         free_slot(slot);
         return NULL;
     }
-    lk_recall_slot(slot);
     return slot;
+}
+
+static void leave_idle(struct lk_slot *slot)
+{
+    DL_DELETE2(slot->registry->idle, slot, previous, next);
+    slot->registry->idle_count--;
+}
+
+static void end_slot(struct lk_slot *slot)
+{
+    HASH_DEL(slot->registry->slots, slot);
+    free_slot(slot);
 }
 
 struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
@@ -55,8 +69,16 @@ struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
     struct lk_slot *slot;
 
     HASH_FIND_STR(registry->slots, key, slot);
+    if (slot != NULL && slot->references == 0 &&
+        strcmp(slot->name, name) != 0) {
+        leave_idle(slot);
+        end_slot(slot);
+        slot = NULL;
+    }
     if (slot == NULL)
         slot = new_slot(registry, key, name);
+    else if (slot->references == 0)
+        leave_idle(slot);
     if (slot != NULL)
         slot->references++;
     return slot;
@@ -64,11 +86,32 @@ struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
 
 void lk_slot_drop(struct lk_slot *slot)
 {
+    sqlock_registry *registry = slot->registry;
+    struct lk_slot *oldest;
+
     if (--slot->references > 0)
         return;
-    lk_note_slot(slot);
-    HASH_DEL(slot->registry->slots, slot);
-    free_slot(slot);
+    if (!slot->is_unqueued && !slot->is_contended && slot->peers.due_ns == 0) {
+        end_slot(slot);
+        return;
+    }
+    DL_APPEND2(registry->idle, slot, previous, next);
+    if (++registry->idle_count <= IDLE_MAX)
+        return;
+    oldest = registry->idle;
+    leave_idle(oldest);
+    end_slot(oldest);
+}
+
+void lk_slots_forget(sqlock_registry *registry)
+{
+    struct lk_slot *slot;
+    struct lk_slot *next;
+
+    HASH_ITER(hh, registry->slots, slot, next)
+    {
+        end_slot(slot);
+    }
 }
 
 /* --- handles --- */

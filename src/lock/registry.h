@@ -44,7 +44,8 @@ struct sqlock_registry {
     uint64_t owner; /* of all locks, if the registry owns them; or 0 */
     /* guarded by the mutex of slot.h */
     struct lk_slot *slots; /* hash table, by key */
-    struct lk_note *notes; /* of locks without a slot: note.h */
+    struct lk_slot *idle;  /* those without references, the oldest first */
+    size_t idle_count;
     struct sqlock_lock *locks;
     /* handles that sqlock_obtain() finds again by name; those of ownership by
      * handle are not in it */
@@ -77,9 +78,17 @@ struct sqlock_lock {
 struct lk_slot *lk_slot_of(sqlock_registry *registry, const char *key,
                            const char *name);
 
-/* Drop a reference; the last one frees the slot.  The caller holds the
- * mutex. */
+/* Drop a reference.  The last one frees the slot, unless something is known of
+ * its row: that it was left free and without tickets, that others wanted it,
+ * too, or when services are due.  A program that obtains a lock for each use
+ * and drops it would otherwise claim each time as if nothing were known: by the
+ * longer statement, and never together with other threads (lease/README.md); by
+ * a claim that is refused before it asks for a place; and never for services.
+ * The caller holds the mutex. */
 void lk_slot_drop(struct lk_slot *slot);
+
+/* Forget the slots without references: the registry ends. */
+void lk_slots_forget(sqlock_registry *registry);
 
 /* Begin the message of an error with the name of the slot's lock, of which a
  * long one leaves room for the cause. */

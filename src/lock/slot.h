@@ -123,8 +123,9 @@ struct lk_slot {
     /* guarded by the mutex */
     UT_hash_handle hh;
     uint32_t references;
-    struct lk_hold *holds; /* hold.h */
-    uint64_t grants;       /* how many holds there were */
+    struct lk_slot *next, *previous; /* in registry->idle, without references */
+    struct lk_hold *holds;           /* hold.h */
+    uint64_t grants;                 /* how many holds there were */
     /* readers that have joined a share since the database said last that nobody
      * else waits; and whether one of them is asking it again */
     uint32_t joined;

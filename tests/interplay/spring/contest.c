@@ -79,6 +79,21 @@ static int take_turn(const struct contest *contest, sqlock_lock *const *locks,
                : sqlock_release(locks[0], err);
 }
 
+static int take_fresh_turn(struct worker *worker, const struct contest *contest,
+                           int file)
+{
+    sqlock_lock *lock = NULL;
+
+    worker_expect(worker, 0,
+                  sqlock_obtain(&lock, contest->registries[worker->index],
+                                contest->names[0], &worker->err));
+    worker_expect(
+        worker, 0,
+        take_turn(contest, &lock, worker->index, 0, file, &worker->err));
+    worker_expect(worker, 0, sqlock_drop(lock, &worker->err));
+    return 0;
+}
+
 static int take_turns(struct worker *worker, struct contest *contest, int file)
 {
     sqlock_lock *const *locks = contest->locks[worker->index];
@@ -88,9 +103,12 @@ static int take_turns(struct worker *worker, struct contest *contest, int file)
          turn++) {
         unsigned key = turn % keys;
 
-        worker_expect(worker, 0,
-                      take_turn(contest, &locks[key], worker->index, key, file,
-                                &worker->err));
+        if (contest->pace.kind == CONTEST_FRESH)
+            worker_expect(worker, 0, take_fresh_turn(worker, contest, file));
+        else
+            worker_expect(worker, 0,
+                          take_turn(contest, &locks[key], worker->index, key,
+                                    file, &worker->err));
         check_sleep(1);
     }
     return 0;
@@ -208,7 +226,8 @@ static void start_ours(struct contest *contest)
                        contest->fixture->name, (int)i, "/////");
     for (unsigned i = 0; i < CONTEST_WORKERS; i++) {
         contest->registries[i] = fixture_registry(contest->fixture, &options);
-        for (unsigned k = 0; k < CONTEST_KEYS; k++)
+        for (unsigned k = 0;
+             k < CONTEST_KEYS && contest->pace.kind != CONTEST_FRESH; k++)
             contest->locks[i][k] =
                 lock_obtain(contest->registries[i], contest->names[k]);
     }

@@ -15,9 +15,9 @@ static struct service *service_of(struct fixture *f, unsigned number)
 }
 
 static const char *const kinds[] = {
-    [CONTEST_ALONE] = "alone",     [CONTEST_FIVE] = "5 keys",
-    [CONTEST_READERS] = "readers", [CONTEST_PERMITS] = "permits",
-    [CONTEST_MANY] = "many",
+    [CONTEST_ALONE] = "alone",     [CONTEST_FRESH] = "fresh handles",
+    [CONTEST_FIVE] = "5 keys",     [CONTEST_READERS] = "readers",
+    [CONTEST_PERMITS] = "permits", [CONTEST_MANY] = "many",
 };
 
 /* Let two services and four workers go on for so long. */
@@ -85,6 +85,11 @@ static void test_services_get_a_share_of_a_lock(void **state)
     check_kind(*state, CONTEST_ALONE);
 }
 
+static void test_services_get_a_share_beside_fresh_handles(void **state)
+{
+    check_kind(*state, CONTEST_FRESH);
+}
+
 static void test_services_get_a_share_of_five_locks(void **state)
 {
     check_kind(*state, CONTEST_FIVE);
@@ -108,6 +113,7 @@ static void test_services_get_a_share_beside_calls_for_many(void **state)
 static const struct test tests[] = {
     TEST_ON(test_services_get_a_share_of_a_lock, ON_ALL,
             IN_SQLOCK | IN_SPRING7),
+    TEST_ON(test_services_get_a_share_beside_fresh_handles, ON_ALL, IN_SQLOCK),
     TEST_ON(test_services_get_a_share_of_five_locks, ON_ALL,
             IN_SQLOCK | IN_SPRING7),
     TEST_ON(test_services_get_a_share_beside_readers, ON_SERVERS, IN_SQLOCK),

@@ -128,6 +128,7 @@ int stage_command(const struct fixture *fixture, char *out, size_t size,
 /* Kinds of workers of ours. */
 enum contest_kind {
     CONTEST_ALONE,   /* acquire the lock */
+    CONTEST_FRESH,   /* the same, with a handle for each turn */
     CONTEST_FIVE,    /* acquire one of five locks, in turn, as the services */
     CONTEST_READERS, /* share the lock */
     CONTEST_PERMITS, /* share it, two at a time */
