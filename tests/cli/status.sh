@@ -85,36 +85,6 @@ busy() {
     is "and runs its command" "$(cat "$dir/out")" "it runs"
 }
 
-# Ten wait at once: their commands run one after another.  Nine try it with -n
-# while the lock is held: all are refused.
-ten() {
-    local i pids=() refused=0 ran=0
-    : >"$dir/log"
-    for i in 1 2 3 4 5 6 7 8 9 10; do
-        sq run -w 120 ten -- sh -c 'echo in; sleep 0.05; echo out' \
-            >>"$dir/log" 2>>"$dir/err" &
-        pids+=($!)
-    done
-    for i in "${pids[@]}"; do
-        wait "$i" || ran=$?
-    done
-    is "ten at once all run" "$ran" 0
-    is "one after another" "$(tr -d '\n' <"$dir/log" | sed 's/inout//g')" ""
-    is "each of them" "$(grep -c in "$dir/log")" 10
-
-    hold ten
-    for i in 1 2 3 4 5 6 7 8 9; do
-        sq -q run -n ten -- true &
-        pids[i - 1]=$!
-    done
-    for i in 0 1 2 3 4 5 6 7 8; do
-        wait "${pids[i]}"
-        [ $? -ne 75 ] || refused=$((refused + 1))
-    done
-    is "nine of ten are refused with -n" "$refused" 9
-    let_go
-}
-
 # ---- usage
 
 usage() {
@@ -433,7 +403,6 @@ for one in $(databases); do
     use "$one" || continue
     no_table
     busy
-    ten
     run run status -- sh -c 'exit 7'
     is "the command's own status" "$status" 7
 done

@@ -223,19 +223,31 @@ static void change_row(struct play *play, const struct step *step)
                   stage_key(play, key, step->name));
 }
 
+/* Return the SQL of how long the present transaction may be idle, in ms. */
+static const char *idle_ms(struct fixture *f)
+{
+    if (f->database->bit == ON_POSTGRES)
+        return "CAST(extract(epoch FROM current_setting("
+               "'idle_in_transaction_session_timeout')::interval) * 1000 "
+               "AS bigint)";
+    return fixture_is_oracles(f)
+               ? "CAST(@@wait_timeout * 1000 AS SIGNED)"
+               : "CAST(@@idle_transaction_timeout * 1000 AS SIGNED)";
+}
+
 size_t stage_statement(struct play *play, char *out, size_t size,
                        const char *statement)
 {
     static const char *const words[] = {"@stock", "@locks", "@scene",
-                                        "@prefix"};
+                                        "@idle_ms", "@prefix"};
     size_t at = 0;
 
     while (*statement != '\0' && at + 1 < size) {
         size_t i = 0;
 
-        while (i < 4 && strncmp(statement, words[i], strlen(words[i])) != 0)
+        while (i < 5 && strncmp(statement, words[i], strlen(words[i])) != 0)
             i++;
-        if (i == 4) {
+        if (i == 5) {
             out[at++] = *statement++;
             continue;
         }
@@ -243,6 +255,7 @@ size_t stage_statement(struct play *play, char *out, size_t size,
                                i == 0   ? stage_stock(play)
                                : i == 1 ? play->f->table
                                : i == 2 ? play->f->name
+                               : i == 3 ? idle_ms(play->f)
                                         : play->f->prefix);
         statement += strlen(words[i]);
     }

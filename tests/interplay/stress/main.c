@@ -8,10 +8,8 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -221,60 +219,6 @@ static void test_F22_no_deadlock_surfaces_between_processes(void **state)
     }
 }
 
-/* --- F31: one process renews, another reaps --- */
-
-/* A campaign renews a million times, but ends after ten minutes, which are too
- * short for that on a server that waits for its disk.  Each run renews at least
- * RENEWALS_LEAST times. */
-#define RENEWALS_LEAST 100
-#define RENEWING_MS (check_scale(30, 600) * INT64_C(1000))
-
-static int renew_and_reap(struct hand *hand)
-{
-    atomic_bool *done = hand->context;
-    unsigned rounds = check_scale(200, 1000000);
-    int64_t end = check_deadline_ns(RENEWING_MS);
-    sqlock_lock *lock;
-    unsigned i;
-    int rc = 0;
-
-    while (hand->index == 1 && rc == 0 && !atomic_load(done))
-        rc = sqlock_reap(hand->registry, 0, NULL, &hand->err);
-    if (hand->index == 1)
-        return rc == 0 ? 0 : hand_fail(hand, "reap: %s", hand->err.message);
-    rc = sqlock_obtain(&lock, hand->registry, hand->fixture->name, &hand->err);
-    if (rc == 0)
-        rc = sqlock_acquire(lock, 0, NULL, &hand->err);
-    for (i = 0; rc == 0 && i < rounds &&
-                (i < RENEWALS_LEAST || sqlock_monotonic_ns() < end);
-         i++)
-        rc = sqlock_renew(lock, 0, &hand->err);
-    if (rc == 0)
-        rc = sqlock_release(lock, &hand->err);
-    atomic_store(done, true);
-    print_message("%u renewals\n", i);
-    return rc == 0 ? 0 : hand_fail(hand, "round %u: %s", i, hand->err.message);
-}
-
-static void test_F31_renewing_and_reaping_in_a_tight_loop(void **state)
-{
-    struct fixture yard;
-    sqlock_options options;
-    struct crew crew;
-    atomic_bool *done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    (void)state;
-    assert_ptr_not_equal(done, MAP_FAILED);
-    atomic_init(done, false);
-    yard_open(&yard, current, SQLOCK_LAYOUT_SQLOCK);
-    options = fixture_options(&yard);
-    crew_start(&crew, &yard, &options, 2, renew_and_reap, done);
-    crew_join(&crew);
-    yard_close(&yard);
-    (void)munmap(done, sizeof *done);
-}
-
 /* --- a process that is killed while it holds --- */
 
 #define KILLED_TTL_MS 400
@@ -349,7 +293,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_six_processes_count_exactly),
     cmocka_unit_test(test_control_without_the_lock_loses),
     cmocka_unit_test(test_F22_no_deadlock_surfaces_between_processes),
-    cmocka_unit_test(test_F31_renewing_and_reaping_in_a_tight_loop),
     cmocka_unit_test(test_a_killed_holder_blocks_no_longer_than_its_lease),
     cmocka_unit_test(test_histories_of_readers_and_writers),
     cmocka_unit_test(test_histories_of_permits),

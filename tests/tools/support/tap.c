@@ -17,8 +17,6 @@
 #include "db/drivers.h"
 
 #define PREFIX "tap+"
-#define TEXTS 16
-#define TEXT_SIZE 600
 #define OPEN_MAX_ 128
 
 struct head {
@@ -37,7 +35,6 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t epoch_guard = PTHREAD_MUTEX_INITIALIZER;
 static char epoch_told[SQLOCK_EPOCH_SIZE]; /* guarded by epoch_guard */
 static uint64_t counts[TAP_CALLS];
-static char texts[TEXTS][TEXT_SIZE];
 static tap_before_fn hook_before;
 static tap_after_fn hook_after;
 static void *hook_context;
@@ -69,7 +66,6 @@ void tap_reset(void)
     tap_hooks(NULL, NULL, NULL);
     pthread_mutex_lock(&guard);
     memset(counts, 0, sizeof counts);
-    memset(texts, 0, sizeof texts);
     pthread_mutex_unlock(&guard);
 }
 
@@ -89,16 +85,6 @@ uint64_t tap_sent(void)
            tap_count(TAP_COMMIT) + tap_count(TAP_ROLLBACK);
 }
 
-void tap_print(void)
-{
-    uint64_t last = tap_count(TAP_EXECUTE);
-    uint64_t i;
-
-    for (i = last > TEXTS ? last - TEXTS : 0; i < last; i++)
-        print_error("statement %llu: %s\n", (unsigned long long)i + 1,
-                    texts[i % TEXTS]);
-}
-
 /* Count the call and ask the hook.  Return 0 if the call is to be forwarded, or
  * the result instead. */
 static int before(struct head *head, struct tap_event *event, sqlock_error *err)
@@ -112,9 +98,6 @@ static int before(struct head *head, struct tap_event *event, sqlock_error *err)
     if (event->call == TAP_OPEN)
         head->session = event->number;
     event->session = head->session;
-    if (event->call == TAP_EXECUTE)
-        (void)snprintf(texts[(event->number - 1) % TEXTS], TEXT_SIZE, "%s",
-                       event->text);
     hook = hook_before;
     context = hook_context;
     pthread_mutex_unlock(&guard);

@@ -75,9 +75,6 @@ uint64_t tap_sent(void);
 /* Return the number of leases of a statement about many; 0: it is none. */
 size_t tap_leases(const struct tap_event *event);
 
-/* Print the texts of the last statements, oldest first. */
-void tap_print(void);
-
 /* Write the server's numbers of the connections that are open through the tap
  * to ids, at most max; return how many. */
 size_t tap_connections(int64_t *ids, size_t max);
