@@ -257,7 +257,8 @@ int64_t lk_row_wait_looks_at(const struct lk_row_wait *wait,
 /* Pass the turn to the next of the FIFO, if that can go on with the ticket,
  * which says how much its waiter takes, and who that is.  Both is done at once:
  * if the next one left before it has the turn, the ticket would be nobody's.
- * It is nobody's, too, if the next one joins a share and takes no turn. */
+ * It is nobody's, too, if the next one joins a share and takes no turn, or may
+ * do so once the database has been asked. */
 static bool pass_on(struct lk_part *part)
 {
     const struct lk_slot *slot = part->slot;
@@ -268,7 +269,7 @@ static bool pass_on(struct lk_part *part)
     pthread_mutex_lock(&lk_mutex);
     next = lk_first_queued(slot);
     is_wanted = next != NULL && next->weight == part->weight &&
-                lk_joinable(next) == NULL &&
+                !slot->is_asked && lk_joinable(next) == NULL &&
                 (next->owner == part->owner || !options->detect_deadlocks);
     if (is_wanted)
         lk_leave(part);
