@@ -97,9 +97,10 @@ static int expire_one(struct expiry *expiry, const char *order,
     if (rc == 0 && !op.is_duplicate)
         expiry->expired++;
     /* The reservation may have been claimed or cancelled meanwhile, or the
-     * clock put back. */
+     * clock put back.  One that is not found is of no use: a sale that tried
+     * again for it would find it overdue for ever if its id is not ours. */
     if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND) {
-        expiry->ended++;
+        expiry->ended += rc != SQLOCK_ENOTFOUND;
         return 0;
     }
     if (is_of_one(rc, expiry->tx != NULL)) {
