@@ -96,6 +96,16 @@ of_all() { # WHAT PID...
     done
 }
 
+# Print the process that sqlock has in the group of its command.  It is forked
+# when the command runs, and wipes its environment then.
+anchor_of() {
+    pgrep -x -g "$child" sqlock
+}
+has_anchor() {
+    local pid
+    pid=$(anchor_of) && ! tr -d '\0' <"/proc/$pid/environ" 2>&1 | grep -q "="
+}
+
 # F83: sqlock, the watcher, the supervisor and the process that sqlock has in the
 # group of its command show no password in their arguments, the latter three none
 # in their environments.
@@ -107,7 +117,9 @@ processes() { # URL CANARY
     is "F83: sqlock has a supervisor and a watcher" \
         "$(of_all comm "${all[@]}" | tr '\n' ' ')" \
         "lock-watcher lock-supervisor "
-    all+=("$(pgrep -x -g "$child" sqlock)")
+    is "F83: and a process in the group of its command" \
+        "$(until_true has_anchor && echo yes)" yes
+    all+=("$(anchor_of)")
     # Only root may look into that: for others the refusal is the text.
     without "F83: not in the environment of sqlock's processes" \
         "$(of_all environ "${all[@]}" 2>&1)" "$2"
