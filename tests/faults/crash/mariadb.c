@@ -121,7 +121,6 @@ static void test_F61_a_server_that_forgets_leases_grants_none(void **state)
 
 const struct group mariadb_group = {
     .name = "mariadb",
-    .test_seconds = TEST_SECONDS,
     .tests =
         (const struct CMUnitTest[]){
             cmocka_unit_test(

@@ -190,7 +190,6 @@ static void test_F61_a_copy_of_the_mark_does_not_count(void **state)
 
 const struct group postgres_group = {
     .name = "postgres",
-    .test_seconds = TEST_SECONDS,
     .tests =
         (const struct CMUnitTest[]){
             cmocka_unit_test(test_F61_a_clean_restart_takes_no_mark_away),
