@@ -115,11 +115,12 @@ keep_log() { # LOG
     (cd "$failed" && ls -t | tail -n +51 | xargs -r rm -f)
 }
 
-# Print how many programs and scripts have ended, as "3 of 20".
+# Print how many programs and scripts have ended, as "3 of 20".  The files are
+# gone if it outlives the run, whose end kills only the one that tells.
 progress() {
     local ended
     ended=$(compgen -G "$scratch/*.counts" | wc -l)
-    echo "$ended of $(<"$scratch/total")"
+    echo "$ended of $(cat "$scratch/total" 2>/dev/null)"
 }
 
 # Run one program or script under the time limit, in a process group that ends
