@@ -259,6 +259,11 @@ static void test_errors()
     const std::string longer = "viewed and more";
     auto viewed = registry.mutex(std::string_view(longer).substr(0, 6));
     check(viewed.name() == "viewed", "a view ends where it ends");
+    auto raw = options;
+    raw.key_rule = SQLOCK_KEY_RAW;
+    check(sqlock::registry::open(url, raw).mutex("raw").key() == "raw" &&
+              viewed.key() != "viewed",
+          "the options choose how names become keys");
     auto held = registry.try_acquire("tried");
     check(held && held->held() && !registry.try_acquire("tried"),
           "what is not free is no optional");
