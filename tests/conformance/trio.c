@@ -203,7 +203,7 @@ void trio_assert_free(struct trio *t, unsigned i)
     struct fixture *f = t->f;
     sqlock_lock *lock = lock_obtain(t->b[i], f->name);
 
-    assert_ok(lock_try(lock, 0, LONG_TTL_MS, &f->err));
+    assert_ok(lock_try(lock, PATIENT_MS, LONG_TTL_MS, &f->err));
     lock_end(lock);
 }
 

@@ -71,7 +71,8 @@ sqlock_lock *trio_rival(struct trio *t, unsigned i);
  * counted: a quorum may give it back before the test has looked. */
 void trio_count_grants(struct trio *t, atomic_int *grants);
 
-/* Assert that nobody has the lock of one registry. */
+/* Assert that nobody has the lock of one registry, or only until a release has
+ * been answered there, for which that of the quorum does not wait. */
 void trio_assert_free(struct trio *t, unsigned i);
 
 /* End the lease in one registry, as an operator does. */
