@@ -62,7 +62,7 @@ chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS=
 	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
 	bash tests/tools/servers/with.sh $B/tests/chaos \
 	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) \
-	--shrink --picture $B/chaos.svg $(CHAOS))
+	--shrink --picture $B/chaos $(CHAOS))
 
 # --------------------------------------------------------------------- fuzzing
 

@@ -51,7 +51,7 @@ class Hold:
         self.until = grant.until  # as it was believed at last
         self.released = None  # the release, or what else ended it
         self.told = None
-        self.after = None  # the first grant after it of the lock alone
+        self.after = None  # the first grant by which it was over for sure
         self.died = NEVER
         self.wrote = 0.0  # when its last guarded write was over
 
@@ -59,10 +59,18 @@ class Hold:
         """When it was given up, or its holder died."""
         return self.released.begun if self.released else self.died
 
-    def blocks_until(self, lease):
+    def blocks_until(self, lease, crashes):
         """How long others may be refused.  One that was not given back for
-        certain, by one that lives, is renewed for as long as it likes."""
-        if self.released and self.released.rc == OK:
+        certain, by one that lives, is renewed for as long as it likes; a
+        server's crash may forget that it was given back."""
+        if (
+            self.released
+            and self.released.rc == OK
+            and not any(
+                line.begun <= self.released.ended and self.released.begun < line.ended
+                for line in crashes
+            )
+        ):
             return self.released.ended
         last = max(line.last for line in self.lines)
         lives = self.died if not self.released else 0.0
@@ -88,7 +96,8 @@ class History:
         self.wrong = []  # of each: a property, a text and the lines
         self.limits, self.permits = {}, {}
         self.lines, self.stops, self.outages, self.deaths = [], [], [], {}
-        self.harms = []  # deaths and leases that were broken
+        self.crashes = []
+        self.harms = []  # deaths, crashes and leases that were broken
         for number, text in lines:
             self.read(number, text)
         self.lines.sort(key=lambda line: line.moment)
@@ -121,12 +130,14 @@ class History:
                 line.moment = line.ended
             if line.verb == "acquire" and line.rc in LOSSES:
                 line.moment = line.begun  # its loss is told meanwhile
-            if line.verb in ("died", "break"):
+            if line.verb in ("died", "crashed", "break"):
                 self.harms.append(line)
             if line.verb == "stopped":
                 self.stops.append(line)
             elif line.verb == "away":
                 self.outages.append(line)
+            elif line.verb == "crashed":
+                self.crashes.append(line)
             elif line.verb == "died":
                 self.deaths[line.who] = line.begun
             else:
@@ -181,12 +192,30 @@ class History:
                         hold.until = line.until
                 elif line.rc == OK:
                     self.refuse("outcome", line.verb + " without having it", line)
-        alone = [hold.grant for hold in holds if not hold.grant.weight]
-        ends = [line.ended for line in alone]  # in order, as the lines are
+        ends = [hold.grant.ended for hold in holds]  # in order, as the lines are
         for hold in holds:
-            at = bisect_right(ends, hold.grant.ended)
-            hold.after = alone[at] if at < len(alone) else None
+            others = holds[bisect_right(ends, hold.grant.ended) :]
+            hold.after = next(
+                (o.grant for o in others if self.excludes(o.grant, hold, holds)), None
+            )
         return holds
+
+    def excludes(self, grant, hold, holds):
+        """Whether that lease was over for sure when another was granted."""
+        if not grant.weight:
+            return True
+        if not hold.grant.weight:  # a reader may come when it has become one
+            return not any(
+                line.verb == "downgrade" and line.begun < grant.ended
+                for line in hold.lines
+            )
+        most = self.permits.get(grant.lock, NEVER)
+        return most < NEVER and most < hold.grant.weight + sum(
+            other.grant.weight
+            for other in holds
+            if other is not hold
+            and other.grant.ended <= grant.ended < min(other.until, other.ended())
+        )
 
     @staticmethod
     def beliefs_of(hold):
@@ -366,7 +395,9 @@ class History:
         lock from the one that was refused."""
         lease = self.limits.get("lease", NEVER)
         if other.rc in UNKNOWN:
-            return max(other.begun + other.wait, other.last) + lease
+            died = self.death(other) if other.ended == NEVER else NEVER
+            last = other.last if died == NEVER else died
+            return max(other.begun + other.wait, last) + lease
         if other.rc == OK or not (other.wait or "part" in other.more):
             return other.ended  # a try locks the row, but has no ticket
         return other.ended + self.limits.get("reserved", 0.0)
@@ -392,7 +423,7 @@ class History:
         ]
         kept = []  # each hold, and how long it may be in the way
         for hold in holds:
-            until = hold.blocks_until(lease)
+            until = hold.blocks_until(lease, self.crashes)
             if hold.released and min(left, default=NEVER) < until:
                 until += self.limits.get("reserved", 0.0)
             kept.append((hold, until))
@@ -486,6 +517,7 @@ class History:
 
     def check_leader(self, lines, holds):
         published = [line for line in lines if line.verb == "publish"]
+        breaks = [line for line in lines if line.verb == "break"]
         for line in lines:
             if line.verb != "observe" or "text" not in line.more:
                 continue
@@ -500,16 +532,23 @@ class History:
             if not known:
                 self.refuse("leader", "a text that nobody published", line)
                 continue
+            # What was done before may be forgotten by the server that is asked.
+            forgot = [b for b in breaks if b.begun < line.ended]
             for later in published:
                 if (
                     later.rc == OK
                     and later.ended < line.begun
                     and all(p.ended < later.begun for p in known)
+                    and not any(later.begun < b.ended for b in forgot)
                 ):
                     self.refuse("leader", "an older text", later, line)
             token = max(self.token_of(p, holds) for p in known)
             for hold in holds:
-                if hold.grant.ended < line.begun and token < hold.grant.token:
+                if (
+                    hold.grant.ended < line.begun
+                    and token < hold.grant.token
+                    and not any(hold.grant.begun < b.ended for b in forgot)
+                ):
                     self.refuse(
                         "leader",
                         "the text of a former leader",

@@ -5,8 +5,9 @@
 
 A lock has a row, and in it each who had it a bar, in the colour of its process;
 bars of shares are half as high.  Behind the rows is what happened to processes:
-dead, stopped, without a server; and leases that were broken.  Of a history that
-is wrong only the time around its first fault is drawn, whose lines have a frame.
+dead, stopped, without a server; crashes of the server, and leases that were
+broken.  Of a history that is wrong only the time around its first fault is drawn,
+whose lines have a frame.
 """
 import os
 import sys
@@ -19,7 +20,13 @@ from check import NEVER, History, lines_of  # noqa: E402
 WIDTH, LEFT, ROW, TOP = 1400, 90, 46, 40
 # As in tests/tools/bench/charts/style.gp: the colour-blind can tell them apart.
 COLOURS = "#808080 #e69f00 #56b4e9 #009e73 #cc79a7 #0072b2 #d55e00 #b8a800".split()
-HARMS = {"died": "#d00000", "stopped": "#a0a0a0", "away": "#c8b890", "break": "#7030a0"}
+HARMS = {
+    "died": "#d00000",
+    "stopped": "#a0a0a0",
+    "away": "#c8b890",
+    "crashed": "#d08000",
+    "break": "#7030a0",
+}
 STYLE = """<style>text { font: 12px sans-serif; fill: #303030 }
 .ground { fill: #ffffff } .grid { stroke: #d8d8d8 }
 @media (prefers-color-scheme: dark) { .ground { fill: #161b22 }

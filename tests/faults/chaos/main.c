@@ -226,7 +226,7 @@ static void print_tables(FILE *out, struct chaos *chaos)
 /* Draw a history in a file. */
 static void draw(const char *path, const char *picture)
 {
-    char command[512];
+    char command[700];
     FILE *drawer;
 
     (void)snprintf(
@@ -236,8 +236,9 @@ static void draw(const char *path, const char *picture)
     drawer = popen(command, "we"); /* NOLINT: of our own making */
     assert_non_null(drawer);
     if (pclose(drawer) != 0)
-        fail_msg("no picture can be drawn: %s", command);
-    print_message("picture: %s\n", picture);
+        print_error("no picture can be drawn: %s\n", command);
+    else
+        print_message("picture: %s\n", picture);
 }
 
 /* Return how many faults the history has; one that has some stays, and *path is
@@ -245,7 +246,7 @@ static void draw(const char *path, const char *picture)
 static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
 {
     FILE *out = history_file(path);
-    char picture[HISTORY_PATH + 8];
+    char picture[512];
     unsigned count, faults;
 
     work_at_end(chaos);
@@ -262,8 +263,10 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
         (void)snprintf(picture, sizeof picture, "%s.svg", path);
         draw(path, picture);
     } else {
+        (void)snprintf(picture, sizeof picture, "%s-%s.svg", given_picture,
+                       current->name);
         if (given_picture != NULL)
-            draw(path, given_picture);
+            draw(path, picture);
         (void)unlink(path);
     }
     return faults;
@@ -456,9 +459,9 @@ static void print_scope(const char *title, uint64_t seed, struct scope scope)
 }
 
 /* Play the round with less and less, as long as its history stays wrong: with
- * fewer processes, and without each act and harm in turn. */
-static struct scope shrink(struct chaos *chaos, uint64_t seed,
-                           struct scope scope)
+ * fewer processes, and without each act and harm in turn.  Print each time how,
+ * as a round may end the test. */
+static void shrink(struct chaos *chaos, uint64_t seed, struct scope scope)
 {
     for (unsigned i = 0; i < WORDS + 2; i++) {
         struct scope less = scope;
@@ -470,10 +473,11 @@ static struct scope shrink(struct chaos *chaos, uint64_t seed,
         if (less.processes < 2 || (i >= 2 && less.without == scope.without))
             continue;
         print_scope("trying", seed, less);
-        if (play(chaos, seed, ROUND_MS, less) > 0)
-            scope = less;
+        if (play(chaos, seed, ROUND_MS, less) == 0)
+            continue;
+        scope = less;
+        print_scope("again", seed, scope);
     }
-    return scope;
 }
 
 /* Return the bits of words, of which there may be none. */
@@ -514,13 +518,13 @@ static void test_what_is_promised_is_kept(void **state)
         faults =
             play(chaos, seed, left_ms < ROUND_MS ? left_ms : ROUND_MS, scope);
     print_totals();
-    if (faults > 0 && shrinks)
-        scope = shrink(chaos, seed - 1, scope);
-    (void)munmap(chaos, sizeof *chaos);
     if (faults > 0) {
         print_scope("again", seed - 1, scope);
+        if (shrinks)
+            shrink(chaos, seed - 1, scope);
         fail_msg("the history of seed %" PRIu64 " is wrong", seed - 1);
     }
+    (void)munmap(chaos, sizeof *chaos);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -552,7 +556,8 @@ int main(int argc, char **argv)
          "Without these acts and harms: once sell killed ... as in the table",
          "WORD,..."},
         {"picture", 0, POPT_ARG_STRING, &given_picture, 0,
-         "Draw the last round, if all is right", "FILE.svg"},
+         "Draw the last round, if all is right, in PREFIX-DATABASE.svg",
+         "PREFIX"},
         {"shrink", 0, POPT_ARG_NONE, &shrinks, 0,
          "Play a round that goes wrong again, with less and less", NULL},
         POPT_TABLEEND,

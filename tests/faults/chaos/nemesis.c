@@ -16,6 +16,7 @@
 
 #define PAUSE_MS 250 /* between two harms, on average */
 #define LONGEST_MS 900
+#define UNWRITTEN_MS 600 /* three times wal_writer_delay */
 
 struct nemesis {
     struct chaos *chaos;
@@ -122,7 +123,8 @@ static void fill_disk(const struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &before, NULL);
 }
 
-/* End the server at once, and wait until it is back. */
+/* End the server at once, and wait until it is back.  PostgreSQL may forget the
+ * releases that it has confirmed last, for they do not wait for the disk. */
 static void crash(const struct nemesis *nemesis)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
@@ -134,6 +136,9 @@ static void crash(const struct nemesis *nemesis)
     server_restart(&sql, fixture->url,
                    database->bit == ON_POSTGRES ? SIGQUIT : SIGKILL);
     sql_close(&sql);
+    if (database->bit == ON_POSTGRES)
+        chaos_note(nemesis->chaos, "crashed", PROCESSES, 0,
+                   lk_after_ms(from_ns, -UNWRITTEN_MS), lk_boottime_ns());
     note_away(nemesis, PROXIES, from_ns);
 }
 
