@@ -58,9 +58,11 @@ mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" 
 	@exec env $(RUN) bash tests/mutants/mutants.sh $(patsubst %,'%',$(MUTANTS))
 
 # Without one of the rules it has to find that they are broken: CONTROL.
-chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CONTROL=guard
+chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CLOCK=1, CONTROL=guard
 	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
-	bash tests/tools/servers/with.sh $B/tests/chaos \
+	$(if $(CLOCK),bash tests/tools/servers/clock.sh) \
+	bash tests/tools/servers/with.sh \
+	bash tests/tools/servers/promote.sh run $B/tests/chaos \
 	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) \
 	--shrink --picture $B/chaos $(CHAOS))
 

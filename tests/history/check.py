@@ -527,7 +527,7 @@ class History:
                 for p in published
                 if p.more["text"] == text
                 and p.begun < line.ended
-                and (p.rc in (OK,) + UNKNOWN or p.rc in LOSSES and line.begun < p.ended)
+                and (p.rc in (OK,) + UNKNOWN or line.begun < self.lasts_until(p))
             ]
             if not known:
                 self.refuse("leader", "a text that nobody published", line)
@@ -555,6 +555,13 @@ class History:
                         hold.grant,
                         line,
                     )
+
+    def lasts_until(self, published):
+        """How long a text may be read whose leader was told that it leads no
+        more: one whose own time was over may have published it before."""
+        if published.rc == "expired":
+            return published.ended + self.limits.get("lease", NEVER)
+        return published.ended if published.rc in LOSSES else 0.0
 
     @staticmethod
     def token_of(line, holds):

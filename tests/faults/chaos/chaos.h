@@ -9,6 +9,7 @@
 #define TESTS_CHAOS_H
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "support/fixture.h"
@@ -50,6 +51,10 @@ enum chaos_word {
     FORGET,
     STORM,
     FULL,
+    SESSIONS,
+    EXHAUST,
+    STEP,
+    PROMOTE,
     WORDS
 };
 extern const char *const chaos_words[WORDS];
@@ -117,8 +122,16 @@ void chaos_note(struct chaos *chaos, const char *verb, unsigned process,
  * be. */
 bool chaos_has_begun(struct chaos *chaos);
 bool chaos_leaves_out(const struct chaos *chaos, enum chaos_word word);
+/* Return the kind of the cluster (servers/promote.sh); NULL: there is none. */
+const char *chaos_cluster(void);
 /* Return whether the round's time is over, or the history is full. */
 bool chaos_is_over(struct chaos *chaos);
+
+/* In tables.c: make the tables, print what they have at the end, and drop
+ * them. */
+void tables_open(struct chaos *chaos, const struct database *database);
+void tables_print(struct chaos *chaos, FILE *out);
+void tables_drop(struct chaos *chaos);
 
 /* In work.c: be a process until the round is over. */
 int work(struct chaos *chaos, unsigned process, unsigned life);

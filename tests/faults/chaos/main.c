@@ -17,8 +17,7 @@
 
 #include "base/clock.h"
 #include "chaos.h"
-#include "sqlock/once.h"
-#include "sqlock/stock.h"
+#include "support/cluster.h"
 #include "support/group.h"
 #include "support/history.h"
 #include "support/lanes.h"
@@ -35,9 +34,9 @@ static int given_seconds, given_seed, given_processes = PROCESSES, shrinks;
 static char *given_without, *given_picture;
 
 const char *const chaos_words[WORDS] = {
-    "once",    "both",   "sell",    "observe", "quorum", "briefly",
-    "want",    "killed", "stopped", "cut",     "silent", "away",
-    "crashed", "forgot", "stormed", "full"};
+    "once",    "both",    "sell",  "observe",   "quorum",  "briefly", "want",
+    "killed",  "stopped", "cut",   "silent",    "away",    "crashed", "forgot",
+    "stormed", "full",    "ended", "exhausted", "stepped", "promoted"};
 
 /* --- what is shared --- */
 
@@ -110,6 +109,23 @@ bool chaos_has_begun(struct chaos *chaos)
 bool chaos_leaves_out(const struct chaos *chaos, enum chaos_word word)
 {
     return (chaos->scope.without >> word & 1) != 0;
+}
+
+const char *chaos_cluster(void)
+{
+    return current->bit != ON_SQLITE ? getenv("SQLOCK_TEST_PROMOTION") : NULL;
+}
+
+/* Return whether the server that is promoted may lack commits. */
+static bool loses_commits(void)
+{
+    static const char *const kinds[] = {"standby", "replica", "patroni"};
+    const char *kind = chaos_cluster();
+
+    for (size_t i = 0; kind != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
 }
 
 bool chaos_is_over(struct chaos *chaos)
@@ -190,39 +206,6 @@ static void print_line(FILE *out, const struct line *line)
     (void)fputs("\n", out);
 }
 
-/* Print what the tables have at the end. */
-static void print_tables(FILE *out, struct chaos *chaos)
-{
-    struct fixture *f = &chaos->fixture;
-    double now = history_ms(lk_boottime_ns());
-    sqlock_result rows = {0};
-    char text[200];
-    struct sql sql;
-
-    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
-    (void)fprintf(out, "end.1 left %s %.6f %.6f began=%d n=%" PRId64 "\n", ITEM,
-                  now, now + 1, STOCK_BEGAN,
-                  sql_integer(&sql, "SELECT QUANTITY FROM %sSTOCK", f->prefix));
-    (void)snprintf(text, sizeof text,
-                   "SELECT NUMBER, NAME, TOKEN FROM %sWRITES", f->prefix);
-    assert_int_equal(
-        sql.driver->execute(sql.connection, &(sqlock_statement){.text = text},
-                            NULL, 0, check_deadline_ns(PATIENCE_MS), &rows,
-                            &sql.err),
-        0);
-    for (size_t i = 0; i < rows.rows; i++) {
-        const sqlock_value *cells = &rows.cells[i * rows.columns];
-
-        (void)fprintf(
-            out,
-            "end.1 stored %s %.6f %.6f write=%" PRId64 " token=%" PRId64 "\n",
-            cells[1].text, now, now + 1, cells[0].integer, cells[2].integer);
-    }
-    sqlock_result_clear(&rows);
-    sql_close(&sql);
-    (void)fputs("limit written=1\n", out);
-}
-
 /* Draw a history in a file. */
 static void draw(const char *path, const char *picture)
 {
@@ -257,93 +240,23 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
     for (unsigned i = 0; i < count && i < LINES_MAX; i++)
         if (atomic_load(&chaos->lines[i].is_whole))
             print_line(out, &chaos->lines[i]);
-    print_tables(out, chaos);
+    tables_print(chaos, out);
+    if (!loses_commits())
+        (void)fputs("limit written=1\n", out);
     faults = history_faults(out, path, true);
-    if (faults > 0) {
+    if (faults > 0)
         (void)snprintf(picture, sizeof picture, "%s.svg", path);
-        draw(path, picture);
-    } else {
+    else if (given_picture != NULL)
         (void)snprintf(picture, sizeof picture, "%s-%s.svg", given_picture,
                        current->name);
-        if (given_picture != NULL)
-            draw(path, picture);
+    if (faults > 0 || given_picture != NULL)
+        draw(path, picture);
+    if (faults == 0)
         (void)unlink(path);
-    }
     return faults;
 }
 
 /* --- a round --- */
-
-/* Let a server that may have forgotten leases grant none for as long as those
- * of the processes last: the registry that made the tables has asked for a
- * minute. */
-static void forget_longest(const struct fixture *f)
-{
-    struct sql sql;
-
-    if (current->bit == ON_SQLITE)
-        return; /* it forgets none */
-    assert_int_equal(sql_open(&sql, current, f->url), 0);
-    (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET LONGEST_MS = %d", f->prefix,
-                  TTL_MS);
-    sql_close(&sql);
-}
-
-static void open_tables(struct chaos *chaos)
-{
-    struct fixture *f = &chaos->fixture;
-    sqlock_options options;
-    sqlock_stock *stock = NULL;
-    struct sql sql;
-    char prefix[32];
-    static unsigned serial;
-
-    (void)snprintf(prefix, sizeof prefix, "C%ld_%u_", (long)getpid(), ++serial);
-    assert_lock_ok(fixture_create(f, current, SQLOCK_LAYOUT_SQLOCK, prefix),
-                   &f->err);
-    options = fixture_options(f);
-    assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
-    assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
-    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
-    (void)sql_run(&sql,
-                  "CREATE TABLE %sWRITES (NUMBER INTEGER PRIMARY KEY, "
-                  "NAME VARCHAR(16), TOKEN BIGINT)",
-                  f->prefix);
-    sql_close(&sql);
-    for (int i = 0; i < SERVERS - 1; i++) {
-        const char *folder = getenv("SQLOCK_TEST_DIR");
-
-        (void)snprintf(chaos->files[i], sizeof chaos->files[i],
-                       "sqlite:%s/%squorum%d.db",
-                       folder != NULL ? folder : "/tmp", prefix, i);
-        if (sqlock_schema_create(chaos->files[i], &options,
-                                 SQLOCK_LAYOUT_SQLOCK, NULL) != 0)
-            chaos->files[i][0] = '\0';
-    }
-    f->a = fixture_registry(f, NULL);
-    assert_ok(sqlock_stock_open(&stock, f->a, NULL, &f->err));
-    assert_ok(
-        sqlock_stock_set(stock, NULL, NULL, ITEM, STOCK_BEGAN, NULL, &f->err));
-    sqlock_stock_close(stock);
-    registry_end(f->a); /* no connection is open while processes begin */
-    forget_longest(f);
-}
-
-static void drop_tables(struct chaos *chaos)
-{
-    static const char *const tables[] = {"WRITES", "DONE", "STOCK_ENTRY",
-                                         "STOCK_RESERVATION", "STOCK"};
-    struct fixture *f = &chaos->fixture;
-    struct sql sql;
-
-    assert_lock_ok(sql_open(&sql, current, f->url), &sql.err);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        (void)sql_try(&sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
-    sql_drop_locks(&sql, f->prefix);
-    sql_close(&sql);
-    for (int i = 0; i < SERVERS - 1 && chaos->files[i][0] != '\0'; i++)
-        (void)unlink(strchr(chaos->files[i], ':') + 1);
-}
 
 /* The calls of all rounds by their answers, and the harms. */
 static struct {
@@ -405,11 +318,11 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms,
     memset(chaos, 0, sizeof *chaos);
     chaos->seed = seed;
     chaos->scope = scope;
-    open_tables(chaos);
+    tables_open(chaos, current);
     for (size_t i = 0; i < PROXIES; i++) {
         (void)snprintf(chaos->urls[i], sizeof chaos->urls[i], "%s",
                        chaos->fixture.url);
-        if (current->bit == ON_SQLITE)
+        if (current->bit == ON_SQLITE || chaos_cluster() != NULL)
             continue;
         proxies[i] = proxy_open(current, chaos->fixture.url);
         assert_non_null(proxies[i]);
@@ -432,7 +345,9 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms,
         if (chaos->done[i] > 0)
             print_message(", %u %s", chaos->done[i], chaos_words[i]);
     print_message(": %s\n", faults > 0 ? path : "every promise was kept");
-    drop_tables(chaos);
+    tables_drop(chaos);
+    if (chaos->done[PROMOTE] > 0)
+        cluster_act("repair", path, sizeof path);
     /* else nothing could go wrong */
     if (!has_begun)
         fail_msg("seed %" PRIu64 ": no lock was granted, or nothing sold",
@@ -499,6 +414,21 @@ static unsigned read_words(char *words)
     return bits;
 }
 
+/* Have the processes use all servers of the cluster, if there is one.  Where
+ * its commits may be lost, no sale or work is judged. */
+static void use_cluster(struct scope *scope)
+{
+    char name[64], url[1024];
+
+    if (chaos_cluster() == NULL)
+        return;
+    cluster_act("url", url, sizeof url);
+    (void)snprintf(name, sizeof name, "SQLOCK_TEST_%s_URL", current->variable);
+    assert_int_equal(setenv(name, url, 1), 0);
+    if (loses_commits())
+        scope->without |= 1U << SELL | 1U << ONCE;
+}
+
 static void test_what_is_promised_is_kept(void **state)
 {
     struct chaos *chaos = mmap(NULL, sizeof *chaos, PROT_READ | PROT_WRITE,
@@ -512,6 +442,7 @@ static void test_what_is_promised_is_kept(void **state)
     unsigned faults = 0;
 
     (void)state;
+    use_cluster(&scope);
     assert_ptr_not_equal(chaos, MAP_FAILED);
     assert_in_range(given_processes, 1, PROCESSES);
     for (; left_ms > 0 && faults == 0; left_ms -= ROUND_MS, seed++)

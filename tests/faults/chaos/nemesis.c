@@ -1,10 +1,12 @@
 /*
  * nemesis.c - what happens to the processes, drawn from the seed: they are
  * killed, stopped and interrupted by signals, their connections are cut, silent
- * or refused, the server crashes, and the disk of SQLite's file is full
+ * or refused, and the disk of SQLite's file is full; the server crashes, ends
+ * sessions, takes no more of them, has its clock set, or is followed by another
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,11 +14,13 @@
 
 #include "base/clock.h"
 #include "chaos.h"
+#include "support/cluster.h"
 #include "support/server.h"
 
 #define PAUSE_MS 250 /* between two harms, on average */
 #define LONGEST_MS 900
 #define UNWRITTEN_MS 600 /* three times wal_writer_delay */
+#define STEP_MS 40       /* of a clock; twice that is within the margin */
 
 struct nemesis {
     struct chaos *chaos;
@@ -53,11 +57,12 @@ static void check_end(unsigned i, int status)
         fail_msg("process %u ended with status %d", i, WEXITSTATUS(status));
 }
 
-static void kill_process(struct nemesis *nemesis, unsigned i)
+static void kill_process(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
     int status = 0;
     int64_t from_ns;
 
+    (void)ms;
     (void)kill(nemesis->pids[i], SIGKILL);
     assert_int_equal(waitpid(nemesis->pids[i], &status, 0), nemesis->pids[i]);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
@@ -99,7 +104,7 @@ static void ignore(int number)
 
 /* Interrupt system calls of the process, again and again: a signal goes to any
  * of its threads. */
-static void storm(const struct nemesis *nemesis, unsigned i, int64_t ms)
+static void storm(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
     int64_t until = check_deadline_ns(ms);
 
@@ -110,7 +115,7 @@ static void storm(const struct nemesis *nemesis, unsigned i, int64_t ms)
 
 /* Let no file of the process grow for so long, nor be written behind a few
  * pages, as on a full disk. */
-static void fill_disk(const struct nemesis *nemesis, unsigned i, int64_t ms)
+static void fill_disk(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
     struct rlimit before, full;
 
@@ -123,20 +128,76 @@ static void fill_disk(const struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &before, NULL);
 }
 
-/* End the server at once, and wait until it is back.  PostgreSQL may forget the
- * releases that it has confirmed last, for they do not wait for the disk. */
-static void crash(const struct nemesis *nemesis)
+/* --- the network --- */
+
+/* Have the victim's proxy do that for so long. */
+static void disturb(const struct nemesis *nemesis, unsigned i, int64_t ms,
+                    void (*what)(struct proxy *proxy))
+{
+    struct proxy *proxy = nemesis->proxies[i % PROXIES];
+    int64_t from_ns = lk_boottime_ns();
+
+    what(proxy);
+    check_sleep(ms);
+    proxy_heal(proxy);
+    note_away(nemesis, i % PROXIES, from_ns);
+}
+
+static void cut(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    (void)ms;
+    disturb(nemesis, i, 0, proxy_down);
+}
+
+static void silence(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    disturb(nemesis, i, ms, proxy_blackhole);
+}
+
+static void refuse(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    disturb(nemesis, i, ms, proxy_down);
+}
+
+/* --- the server --- */
+
+static void open_session(const struct nemesis *nemesis, struct sql *sql)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
-    const struct database *database = fixture->database;
+
+    assert_lock_ok(sql_open(sql, fixture->database, fixture->url), &sql->err);
+}
+
+/* Note that no lease of before counts any more, and that none is granted until
+ * the longest is over, from when the first session finds the server. */
+static void note_forgotten(const struct nemesis *nemesis, int64_t from_ns)
+{
+    for (size_t i = 0; i < LOCKS; i++) {
+        struct line *line = chaos_line(nemesis->chaos, "break", PROCESSES, 0, 1,
+                                       chaos_locks[i]);
+
+        line->from_ns = from_ns;
+        atomic_store(&line->to_ns,
+                     lk_after_ms(lk_boottime_ns(), TTL_MS + 2 * STATEMENT_MS));
+        atomic_store(&line->is_whole, true);
+    }
+}
+
+/* End the server at once, and wait until it is back.  PostgreSQL may forget the
+ * releases that it has confirmed last, for they do not wait for the disk. */
+static void crash(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    const struct fixture *fixture = &nemesis->chaos->fixture;
+    bool is_postgres = fixture->database->bit == ON_POSTGRES;
     int64_t from_ns = lk_boottime_ns();
     struct sql sql;
 
-    assert_int_equal(sql_open(&sql, database, fixture->url), 0);
-    server_restart(&sql, fixture->url,
-                   database->bit == ON_POSTGRES ? SIGQUIT : SIGKILL);
+    (void)i;
+    (void)ms;
+    open_session(nemesis, &sql);
+    server_restart(&sql, fixture->url, is_postgres ? SIGQUIT : SIGKILL);
     sql_close(&sql);
-    if (database->bit == ON_POSTGRES)
+    if (is_postgres)
         chaos_note(nemesis->chaos, "crashed", PROCESSES, 0,
                    lk_after_ms(from_ns, -UNWRITTEN_MS), lk_boottime_ns());
     note_away(nemesis, PROXIES, from_ns);
@@ -144,90 +205,208 @@ static void crash(const struct nemesis *nemesis)
 
 /* Lead to another server, which has lost all rows: as a failover does to a
  * standby that had not got the last commits.  A holder may rely on its lease as
- * before, but does not have it by the table; and nobody is granted one until
- * the longest is over, from when the first session finds the server. */
-static void forget(const struct nemesis *nemesis)
+ * before, but does not have it by the table. */
+static void forget(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
     struct sql sql;
 
-    for (size_t i = 0; i < PROXIES; i++)
-        proxy_down(nemesis->proxies[i]);
-    assert_int_equal(sql_open(&sql, fixture->database, fixture->url), 0);
+    (void)i;
+    (void)ms;
+    for (size_t k = 0; k < PROXIES; k++)
+        proxy_down(nemesis->proxies[k]);
+    open_session(nemesis, &sql);
     (void)sql_run(&sql, "UPDATE %sLOCK_SERVER SET EPOCH = 'server %u'",
                   fixture->prefix, nemesis->chaos->done[FORGET]);
     (void)sql_run(&sql, "DELETE FROM %sLOCK", fixture->prefix);
     sql_close(&sql);
-    for (size_t i = 0; i < LOCKS; i++) {
-        struct line *line = chaos_line(nemesis->chaos, "break", PROCESSES, 0, 1,
-                                       chaos_locks[i]);
-
-        atomic_store(&line->to_ns,
-                     lk_after_ms(lk_boottime_ns(), TTL_MS + 2 * STATEMENT_MS));
-        atomic_store(&line->is_whole, true);
-    }
-    for (size_t i = 0; i < PROXIES; i++)
-        proxy_heal(nemesis->proxies[i]);
+    note_forgotten(nemesis, lk_boottime_ns());
+    for (size_t k = 0; k < PROXIES; k++)
+        proxy_heal(nemesis->proxies[k]);
 }
 
-/* Draw the next harm.  One that cannot be done here is not drawn anew, so that
- * each seed has one sequence of them. */
+/* Have another server of the cluster promoted, which lacks the commits of the
+ * last moments where commits do not wait for it. */
+static void promote(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    const struct fixture *fixture = &nemesis->chaos->fixture;
+    int64_t from_ns = lk_boottime_ns();
+    struct sql sql;
+    char answer[64];
+
+    (void)i;
+    cluster_act("lag", answer, sizeof answer);
+    check_sleep(ms);
+    cluster_act("fail", answer, sizeof answer);
+    assert_becomes_true(sql_open(&sql, fixture->database, fixture->url) == 0 ||
+                            (sql_close(&sql), false),
+                        8 * (int64_t)PATIENCE_MS);
+    sql_close(&sql);
+    note_forgotten(nemesis, from_ns);
+    note_away(nemesis, PROXIES, from_ns);
+}
+
+/* End every second session of the processes, which have this one's login. */
+static void end_half(const struct nemesis *nemesis, struct sql *sql, unsigned i)
+{
+    static const char *const texts[] = {
+        "SELECT pid FROM pg_stat_activity WHERE usename = current_user"
+        " AND pid <> pg_backend_pid()",
+        "SELECT id FROM information_schema.processlist"
+        " WHERE id <> CONNECTION_ID()"};
+    const sqlock_statement all = {
+        .text = texts[sql->database->bit == ON_POSTGRES ? 0 : 1]};
+    int64_t from_ns = lk_boottime_ns();
+    sqlock_result rows = {0};
+
+    assert_lock_ok(sql->driver->execute(sql->connection, &all, NULL, 0,
+                                        check_deadline_ns(PATIENCE_MS), &rows,
+                                        &sql->err),
+                   &sql->err);
+    for (size_t k = i % 2; k < rows.rows; k += 2)
+        (void)server_end_some(sql, &rows.cells[k * rows.columns].integer, 1);
+    sqlock_result_clear(&rows);
+    note_away(nemesis, PROXIES, from_ns);
+}
+
+static void end_sessions(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    struct sql sql;
+
+    (void)ms;
+    open_session(nemesis, &sql);
+    end_half(nemesis, &sql, i);
+    sql_close(&sql);
+}
+
+/* Let the server take no more connections for so long, when it has just ended
+ * some: only its administrator's. */
+static void exhaust(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    const struct database *database = nemesis->chaos->fixture.database;
+    bool is_postgres = database->bit == ON_POSTGRES;
+    int64_t from_ns = lk_boottime_ns();
+    int64_t most = -1;
+    struct sql sql, theirs;
+
+    open_session(nemesis, &theirs);
+    assert_lock_ok(sql_open(&sql, database, database_admin_url(database)),
+                   &sql.err);
+    if (is_postgres) {
+        (void)sql_run(&sql, "ALTER DATABASE sqlock CONNECTION LIMIT 0");
+    } else {
+        most = sql_integer(&sql, "SELECT @@max_connections");
+        (void)sql_run(&sql, "SET GLOBAL max_connections = 10");
+    }
+    end_half(nemesis, &theirs, i);
+    sql_close(&theirs);
+    check_sleep(ms);
+    (void)sql_run(&sql,
+                  is_postgres ? "ALTER DATABASE sqlock CONNECTION LIMIT %lld"
+                              : "SET GLOBAL max_connections = %lld",
+                  (long long)most);
+    sql_close(&sql);
+    note_away(nemesis, PROXIES, from_ns);
+}
+
+/* Set the server's clock, never by more than the margin allows for. */
+static void step(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    (void)nemesis;
+    (void)i;
+    server_set_clock(getenv("SQLOCK_TEST_CLOCK"),
+                     (int)(ms % (2 * STEP_MS + 1)) - STEP_MS);
+}
+
+/* --- which of them --- */
+
+static bool can_always(const struct nemesis *nemesis)
+{
+    (void)nemesis;
+    return true;
+}
+
+static bool is_file(const struct nemesis *nemesis)
+{
+    return nemesis->chaos->fixture.database->bit == ON_SQLITE;
+}
+
+static bool has_proxies(const struct nemesis *nemesis)
+{
+    return nemesis->proxies[0] != NULL;
+}
+
+static bool can_forget(const struct nemesis *nemesis)
+{
+    return has_proxies(nemesis) &&
+           nemesis->chaos->fixture.database->bit == ON_POSTGRES;
+}
+
+static bool can_restart(const struct nemesis *nemesis)
+{
+    return has_proxies(nemesis) &&
+           server_can_restart(nemesis->chaos->fixture.database);
+}
+
+static bool has_sessions(const struct nemesis *nemesis)
+{
+    return !is_file(nemesis);
+}
+
+static bool can_step(const struct nemesis *nemesis)
+{
+    return !is_file(nemesis) && getenv("SQLOCK_TEST_CLOCK") != NULL;
+}
+
+/* Once a round: then the cluster is repaired. */
+static bool can_promote(const struct nemesis *nemesis)
+{
+    return chaos_cluster() != NULL && nemesis->chaos->done[PROMOTE] == 0;
+}
+
+static const struct harm {
+    enum chaos_word word;
+    unsigned share; /* how often it is drawn, beside the others */
+    bool (*can)(const struct nemesis *nemesis);
+    void (*harm)(struct nemesis *nemesis, unsigned i, int64_t ms);
+} harms[] = {
+    {KILL, 12, can_always, kill_process},
+    {STOP, 12, can_always, stop_process},
+    {STORM, 5, can_always, storm},
+    {FULL, 16, is_file, fill_disk},
+    {CUT, 8, has_proxies, cut},
+    {SILENCE, 4, has_proxies, silence},
+    {AWAY, 4, has_proxies, refuse},
+    {CRASH, 2, can_restart, crash},
+    {FORGET, 3, can_forget, forget},
+    {SESSIONS, 4, has_sessions, end_sessions},
+    {EXHAUST, 3, has_proxies, exhaust},
+    {STEP, 6, can_step, step},
+    {PROMOTE, 12, can_promote, promote},
+};
+#define HARMS (sizeof harms / sizeof *harms)
+
+/* Draw the next harm of those that can be done here.  One that is left out is
+ * not drawn anew, so that each seed has one sequence of them. */
 static void harm(struct nemesis *nemesis)
 {
-    static const enum chaos_word drawn[] = {KILL, KILL, KILL, STOP,    STOP,
-                                            STOP, CUT,  CUT,  SILENCE, AWAY};
-    enum chaos_word what = drawn[dice_below(&nemesis->dice, 10)];
     unsigned victim =
         dice_below(&nemesis->dice, PROCESSES) % nemesis->chaos->scope.processes;
-    struct proxy *proxy = nemesis->proxies[victim % PROXIES];
     int64_t ms = 20 + dice_below(&nemesis->dice, LONGEST_MS);
-    const struct database *database = nemesis->chaos->fixture.database;
-    int64_t from_ns = lk_boottime_ns();
-    unsigned rarely = dice_below(&nemesis->dice, 25);
+    const struct harm *what = harms;
+    unsigned shares = 0, drawn;
 
-    if (rarely == 0 && server_can_restart(database))
-        what = CRASH;
-    else if (rarely <= 2 && database->bit == ON_POSTGRES)
-        what = FORGET;
-    else if (rarely <= 5)
-        what = STORM;
-    else if (what > STOP && database->bit == ON_SQLITE)
-        what = FULL; /* in place of the network's */
-    else if (what > STOP && proxy == NULL)
-        return;
-    if (chaos_leaves_out(nemesis->chaos, what))
-        return;
-    nemesis->chaos->done[what]++;
-    switch (what) {
-    case KILL:
-        kill_process(nemesis, victim);
-        return;
-    case STOP:
-        stop_process(nemesis, victim, ms);
-        return;
-    case CRASH:
-        crash(nemesis);
-        return;
-    case FORGET:
-        forget(nemesis);
-        return;
-    case FULL:
-        fill_disk(nemesis, victim, ms);
-        return;
-    case STORM:
-        storm(nemesis, victim, ms);
-        return;
-    case SILENCE:
-        proxy_blackhole(proxy);
-        break;
-    default: /* CUT, AWAY */
-        proxy_down(proxy);
-        break;
+    for (size_t i = 0; i < HARMS; i++)
+        shares += harms[i].can(nemesis) ? harms[i].share : 0;
+    drawn = dice_below(&nemesis->dice, shares);
+    while (!what->can(nemesis) || drawn >= what->share) {
+        drawn -= what->can(nemesis) ? what->share : 0;
+        what++;
     }
-    if (what != CUT)
-        check_sleep(ms);
-    proxy_heal(proxy);
-    note_away(nemesis, victim % PROXIES, from_ns);
+    if (chaos_leaves_out(nemesis->chaos, what->word))
+        return;
+    nemesis->chaos->done[what->word]++;
+    what->harm(nemesis, victim, ms);
 }
 
 static void await_end(const struct nemesis *nemesis, unsigned i)

@@ -11,6 +11,7 @@
 
 #include "fault.h"
 #include "sqlock/event.h"
+#include "support/server.h"
 #include "support/told.h"
 #include "support/workers.h"
 
@@ -20,16 +21,6 @@
 #define BEYOND_MS 5000
 
 const char *clock_file;
-
-static void set_clock(int ms)
-{
-    FILE *file = fopen(clock_file, "w");
-
-    assert_non_null(file);
-    (void)fprintf(file, "%c%d.%03d\n", ms < 0 ? '-' : '+',
-                  (ms < 0 ? -ms : ms) / 1000, (ms < 0 ? -ms : ms) % 1000);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Return by how much the server's clock is ahead of this host's. */
 static int64_t offset_ms(void)
@@ -44,7 +35,7 @@ static int64_t offset_ms(void)
 
 static void step_to(int ms)
 {
-    set_clock(ms);
+    server_set_clock(clock_file, ms);
     assert_becomes_true(offset_ms() > ms - 300 && offset_ms() < ms + 300,
                         PATIENCE_MS);
 }

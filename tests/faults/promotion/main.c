@@ -60,23 +60,6 @@ static struct {
 
 /* --- the cluster --- */
 
-/* Let the cluster do something; get the first line that it prints. */
-static void act(const char *action, char *out, size_t size)
-{
-    char command[128];
-    FILE *script;
-    char *line;
-
-    (void)snprintf(command, sizeof command,
-                   "bash tests/tools/servers/promote.sh %s", action);
-    script = popen(command, "re"); /* NOLINT: of our own making */
-    assert_non_null(script);
-    line = fgets(out, (int)size, script);
-    if (pclose(script) != 0 || line == NULL)
-        fail_msg("promote.sh %s failed", action);
-    out[strcspn(out, "\n")] = '\0';
-}
-
 static const struct database *database(void)
 {
     return &databases[strncmp(url, "postgres", 8) == 0 ? 0 : 1];
@@ -90,7 +73,7 @@ static int set_up(void **state)
     (void)state;
     if (longest != NULL)
         longest_s = (unsigned)strtoul(longest, NULL, 10);
-    act("url", url, sizeof url);
+    cluster_act("url", url, sizeof url);
     notes = mmap(NULL, sizeof *notes, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(notes != MAP_FAILED);
@@ -369,10 +352,10 @@ static void play_round(void)
     start(GRACED);
     start(CONTROL);
     await_more();
-    act("lag", answer, sizeof answer);
+    cluster_act("lag", answer, sizeof answer);
     check_sleep(lk_random_between(300, 400 * longest_s));
     killed_ns = lk_boottime_ns();
-    act("fail", answer, sizeof answer);
+    cluster_act("fail", answer, sizeof answer);
     await_promotion();
     forgotten = count_forgotten();
     totals.forgotten += forgotten;
@@ -388,7 +371,7 @@ static void play_round(void)
         history_ms(this_round.promoted_ns - killed_ns), forgotten,
         totals.first_ms[GRACED][totals.rounds],
         totals.first_ms[CONTROL][totals.rounds], totals.overlaps);
-    act("repair", answer, sizeof answer);
+    cluster_act("repair", answer, sizeof answer);
 }
 
 static void test_F57_promotions_under_unguarded_holders(void **state)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int cluster_main(const struct cluster_suite *suite, int argc, char **argv)
@@ -51,6 +52,22 @@ void cluster_keep_down(const char *path)
 
     assert_true(file >= 0);
     (void)close(file);
+}
+
+void cluster_act(const char *action, char *out, size_t size)
+{
+    char command[128];
+    FILE *script;
+    char *line;
+
+    (void)snprintf(command, sizeof command,
+                   "bash tests/tools/servers/promote.sh %s", action);
+    script = popen(command, "re"); /* NOLINT: of our own making */
+    assert_non_null(script);
+    line = fgets(out, (int)size, script);
+    if (pclose(script) != 0 || line == NULL)
+        fail_msg("promote.sh %s failed", action);
+    out[strcspn(out, "\n")] = '\0';
 }
 
 int cluster_end_write(sqlock_tx *tx, int rc, enum fate *fate, sqlock_error *err)

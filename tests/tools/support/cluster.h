@@ -31,6 +31,10 @@ void cluster_create_table(const char *url, const char *prefix);
  * ends, it is not started again. */
 void cluster_keep_down(const char *path);
 
+/* Let the cluster, which tests/tools/servers/promote.sh runs, do something; get
+ * the first line that it prints. */
+void cluster_act(const char *action, char *out, size_t size);
+
 /* The outcome of one write to an application's table. */
 enum fate {
     UNWRITTEN,    /* not committed */

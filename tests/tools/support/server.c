@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define STOPPED_MAX 256
 
@@ -183,6 +184,21 @@ void server_go_on(void)
     for (i = stopped_count - 1; i >= 0; i--)
         (void)kill(stopped[i], SIGCONT);
     stopped_count = 0;
+}
+
+/* At once: a server that finds no time in its file ends. */
+void server_set_clock(const char *file, int ms)
+{
+    char path[512];
+    FILE *next;
+
+    (void)snprintf(path, sizeof path, "%s.%ld", file, (long)getpid());
+    next = fopen(path, "we");
+    assert_non_null(next);
+    (void)fprintf(next, "%c%d.%03d\n", ms < 0 ? '-' : '+', abs(ms) / 1000,
+                  abs(ms) % 1000);
+    assert_int_equal(fclose(next), 0);
+    assert_int_equal(rename(path, file), 0);
 }
 
 /* Ask the server to end a session.  PostgreSQL warns of one that does not

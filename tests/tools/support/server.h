@@ -30,6 +30,10 @@ void server_stop(const struct database *database);
 void server_stop_process(pid_t pid);
 void server_go_on(void);
 
+/* Let servers whose clock is this machine's plus what the file says
+ * (SQLOCK_TEST_CLOCK of servers/common.sh) be so far ahead, or behind. */
+void server_set_clock(const char *file, int ms);
+
 /* Return whether the server has that session. */
 bool server_has_session(struct sql *sql, int64_t id);
 
