@@ -453,7 +453,7 @@ coalesce((SELECT sum((e ->> 3)::bigint)
     WHERE e ->> 0 IS NOT NULL) AS W
   WHERE W.upto <= R.room) < 0
 -- ---- define ring_sharers (sqlock poll)
-R.room < 0
+false
 -- ---- define has_share (sqlock)
 coalesce(L.CLIENT_ID = substr(L.SHARERS, 7, 36) AND {at_share} > 0 AND
   substr(L.SHARERS, {at_share} + 40, 16) >= {now_us}::text, false)

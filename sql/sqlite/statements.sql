@@ -365,7 +365,7 @@ coalesce((SELECT sum(CAST(json_extract(value, '$[3]') AS INTEGER))
     WHERE type = 'array')
   WHERE upto <= R.room) < 0
 -- ---- define ring_sharers (sqlock poll)
-R.room < 0
+false
 
 -- ---- share (sqlock)
 -- Adds the claim to those who share the lock, or renews its share.  It may join

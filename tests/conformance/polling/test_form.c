@@ -10,6 +10,7 @@
 
 #include "db/drivers.h"
 #include "sqlock/many.h"
+#include "sqlock/shared.h"
 #include "sqlock/tx.h"
 #include "support/tap.h"
 #include "support/workers.h"
@@ -272,11 +273,54 @@ static void test_another_process_has_its_turn(void **state)
     registry_end(registry);
 }
 
+/* --- permits --- */
+
+/* Open a registry whose URL says waiting=poll, as with.sh lets those of the
+ * servers do. */
+static sqlock_registry *open_polling(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    char url[512];
+
+    (void)snprintf(url, sizeof url, "%s%s", f->url,
+                   strstr(f->url, "waiting=poll") != NULL ? ""
+                   : strchr(f->url, '?') != NULL          ? "&waiting=poll"
+                                                          : "?waiting=poll");
+    assert_ok(sqlock_registry_open(&registry, url, &options, &f->err));
+    return registry;
+}
+
+/* Lower the permits below those that are taken: the row stays sqlock's, and is
+ * not taken for that of a Spring service, whose permits cannot be set. */
+static void test_permits_below_those_taken_can_be_raised_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = open_polling(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+
+    how.mode = SQLOCK_SHARED;
+    how.permits = 3;
+    assert_ok(sqlock_acquire(lock, 0, &how, &f->err));
+    assert_ok(sqlock_acquire(other, 0, &how, &f->err));
+    assert_ok(sqlock_set_permits(registry, f->name, 1, &f->err));
+    assert_ok(sqlock_set_permits(registry, f->name, 3, &f->err));
+    lock_give(other);
+    lock_give(lock);
+    lock_drop(other);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_another_process_has_its_turn, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_nothing_that_rings_is_sent, ON_SERVERS, IN_ALL),
     TEST_ON(test_functions_of_waiting_are_out_of_reach, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_the_url_chooses_the_form, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_permits_below_those_taken_can_be_raised_again, ON_ALL,
+            IN_SQLOCK),
 };
 const struct topic topic_form = TOPIC(tests);
