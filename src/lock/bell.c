@@ -67,13 +67,15 @@ static void wake_all(struct lk_bell *bell)
 
 /* A ring has the CLIENT_ID for which a row is reserved; or that CLIENT_ID, '?'
  * and a time in ms: look at the row then, whether the first has taken it, and
- * not before, since another release was later; or '!' and a key: its leader has
- * changed. */
+ * not before, since another release was later.  With 0 it is a call, and such a
+ * release does not put off its sign of life.  Or a ring has '!' and a key: its
+ * leader has changed. */
 static void rung(void *context, const char *text)
 {
     struct lk_bell *bell = context;
     size_t length = strcspn(text, "?");
     struct lk_part *part;
+    int64_t ms;
 
     if (length == 0) /* rings may have been lost */
         wake_all(bell);
@@ -85,15 +87,14 @@ static void rung(void *context, const char *text)
             strlen(part->slot->ticket) != length ||
             strncmp(part->slot->ticket, text, length) != 0)
             continue;
-        if (text[length] == '\0') {
-            part->ear.is_rung = true;
+        part->ear.is_rung = part->ear.is_rung || text[length] == '\0';
+        text += length + (text[length] != '\0');
+        ms = lk_text_digits(&text);
+        part->ear.look_ns = lk_after_ms(lk_boottime_ns(), ms);
+        if (ms == 0)
             wake(part);
-            return;
-        }
-        text += length + 1;
-        part->ear.look_ns =
-            lk_after_ms(lk_boottime_ns(), lk_text_digits(&text));
-        lk_handler_wake_at(&bell->handler, part->ear.look_ns);
+        else
+            lk_handler_wake_at(&bell->handler, part->ear.look_ns);
         return;
     }
 }
