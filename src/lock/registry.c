@@ -40,6 +40,7 @@ static struct lk_slot *new_slot(sqlock_registry *registry, const char *key,
         return NULL;
     slot->registry = registry;
     slot->store = &registry->store;
+    slot->place = -1;
     memcpy(slot->key, key, sizeof slot->key);
     slot->name = strdup(name);
     if (slot->name != NULL)

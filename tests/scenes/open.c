@@ -50,7 +50,7 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     options.connect_timeout_ms = (uint32_t)actor_ms(step, "connect", 0);
     options.holder_note = step_option(step, "note");
     options.detect_deadlocks = actor_number(step, "deadlocks", 0) != 0;
-    options.no_peers = true;
+    options.no_peers = step_option(step, "services") == NULL;
     options.ownership = ownership_of(step);
     if (waiting != NULL && strcmp(waiting, "poll") == 0)
         options.waiting = SQLOCK_WAITING_POLL;

@@ -202,8 +202,8 @@ static const char options[] =
     "ms n new no_sharer no_text note now nth number of opening operations "
     "order other_token own owner patient peer_ttl perhaps_again period "
     "permits poll pool publishing queue reading release renewal renewed "
-    "reservations retries rollback rotate rounds sale same_token says shaky "
-    "share shared sharer sharers sharing short_claim skip soon state "
+    "reservations retries rollback rotate rounds sale same_token says services "
+    "shaky share shared sharer sharers sharing short_claim skip soon state "
     "statement taken tapped text through times to token told tries ttl "
     "unpooled until_begin version wait waiter waiters waiting weight when "
     "who within write wrong ";

@@ -171,6 +171,7 @@ class actor
         sqlock::registry_options options;
 
         what.only("prefix ttl margin poll pool statement connect patient owner "
+                  "services "
                   "period peer_ttl waiting");
         options.table_prefix = what.options.at("prefix");
         options.ttl = what.ms("ttl", 60000);
@@ -181,7 +182,7 @@ class actor
         options.peer_ttl = what.ms("peer_ttl");
         if (what.has("waiting"))
             options.waiting = SQLOCK_WAITING_POLL;
-        options.no_peers = true;
+        options.no_peers = !what.has("services");
         options.pool_size = static_cast<unsigned>(what.number("pool", 0));
         options.statement_timeout = what.ms("statement");
         options.connect_timeout = what.ms("connect");

@@ -87,7 +87,7 @@ class Actor:
         self.folder = ""
 
     def opens(self, player, step):
-        step.only(*OPENS, "patient", "owner")
+        step.only(*OPENS, "patient", "owner", "services")
         if step.options.get("owner", "handle") != "handle":
             raise Refused("leases of the package are owned by handles")
         options = {
@@ -98,7 +98,7 @@ class Actor:
         options.setdefault("ttl", LONG)
         options.setdefault("poll", 0.005)
         options["peer_ttl"] = 0.4
-        options["no_peers"] = True
+        options["no_peers"] = not step.has("services")
         if step.has("patient"):
             options["poll"] = 3600.0
         self.folder = step.options["folder"]
