@@ -9,9 +9,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "lease/leader.h"
+#include "lease/bell.h"
 #include "lease/options.h"
-#include "lease/pass_on.h"
 #include "lease/share.h"
 
 #define AUDIT_MAX 80 /* bytes of `reason` and of `who` */
@@ -222,9 +221,9 @@ static int break_lease(struct lk_store *store, const char *key,
     if (rc == 0)
         return explain_conflict(store, key, err);
     if (rc > 0)
-        lk_leader_tell(store, key);
+        lk_bell_tell(store, key);
     if (rc > 0 && options->now)
-        lk_row_ask_to_look(store, key);
+        lk_bell_ask_to_look(store, &key, 1);
     return rc < 0 ? rc : 0;
 }
 

@@ -3,9 +3,12 @@
  */
 #include "lease/bell.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/writer.h"
 
 #define ALL_LENGTH 13 /* "xxxxxxxx-xxxx", the registry's part */
 
@@ -89,4 +92,40 @@ bool lk_place_end(struct lk_store *store, struct lk_place *place, bool has_rung,
     else
         lk_pool_return(&store->db.waiting, connection);
     return is_outage;
+}
+
+void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
+                         size_t count)
+{
+    struct lk_arguments arguments;
+    struct lk_writer writer;
+    FILE *out;
+    char *items;
+
+    if (count == 0 || store->statements[SQLOCK_SQL_ASK_TO_LOOK].text == NULL)
+        return;
+    out = lk_writer_open(&writer);
+    for (size_t i = 0; out != NULL && i < count; i++) {
+        (void)fputs(i == 0 ? "[" : ",", out);
+        lk_json_text(out, keys[i]);
+    }
+    if (out != NULL)
+        (void)fputs("]", out);
+    items = lk_writer_close(&writer);
+    if (items != NULL) {
+        lk_store_arguments(store, items, &arguments);
+        (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, NULL,
+                              NULL);
+    }
+    free(items);
+}
+
+void lk_bell_tell(struct lk_store *store, const char *key)
+{
+    struct lk_arguments arguments;
+
+    if (store->statements[SQLOCK_SQL_TELL].text == NULL)
+        return;
+    lk_store_arguments(store, key, &arguments);
+    (void)lk_store_change(store, SQLOCK_SQL_TELL, &arguments, NULL, NULL);
 }

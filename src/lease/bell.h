@@ -48,4 +48,14 @@ int lk_place_run(struct lk_store *store, const struct lk_place *place,
 bool lk_place_end(struct lk_store *store, struct lk_place *place, bool has_rung,
                   bool is_outage);
 
+/* After the rows of those keys were released: ask the first who wait for them
+ * to look in a second whether they were taken. */
+void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
+                         size_t count);
+
+/* Tell those who observe the leader of a lock that it has changed, if this
+ * process tells at all.  A failure is theirs to outlast: they look again when
+ * the lease that they have seen is over. */
+void lk_bell_tell(struct lk_store *store, const char *key);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * leader.c - publish the text of a leader, and tell of it (leader.h)
+ * leader.c - publish the text of a leader (leader.h)
  */
 #include "lease/leader.h"
 
@@ -41,14 +41,4 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
         return changed < 0 ? changed : 0;
     /* or the text is there, by an earlier copy of the statement, or a later */
     return lk_lease_read(store, lease, &row, err);
-}
-
-void lk_leader_tell(struct lk_store *store, const char *key)
-{
-    struct lk_arguments arguments;
-
-    if (store->statements[SQLOCK_SQL_TELL].text == NULL)
-        return;
-    lk_store_arguments(store, key, &arguments);
-    (void)lk_store_change(store, SQLOCK_SQL_TELL, &arguments, NULL, NULL);
 }

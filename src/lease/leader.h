@@ -1,5 +1,5 @@
 /*
- * leader.h - publish the text of a leader (leader_text.h), and tell of it
+ * leader.h - publish the text of a leader (leader_text.h)
  */
 #ifndef LK_LEADER_H
 #define LK_LEADER_H
@@ -12,10 +12,5 @@
  * has one of Spring's layouts; EUNCERTAIN; or a result of lk_store_run(). */
 int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
                       const char *text, sqlock_error *err);
-
-/* Tell those who observe the leader of a lock that it has changed, if this
- * process tells at all.  A failure is theirs to outlast: they look again when
- * the lease that they have seen is over. */
-void lk_leader_tell(struct lk_store *store, const char *key);
 
 #endif

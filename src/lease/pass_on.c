@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/writer.h"
 #include "lease/bell.h"
 #include "lease/grace.h"
@@ -219,41 +218,12 @@ static bool is_old(const struct lk_lease *lease)
 
 void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
 {
-    struct lk_arguments arguments;
-    struct lk_writer writer;
-    FILE *out = NULL;
-    char *keys;
+    const char **keys = malloc(batch->count * sizeof *keys);
+    size_t count = 0;
 
-    if (store->statements[SQLOCK_SQL_ASK_TO_LOOK].text == NULL)
-        return;
-    for (size_t i = 0; i < batch->count; i++) {
-        bool is_first = out == NULL;
-
-        if (!is_old(&batch->items[i].lease))
-            continue;
-        if (is_first && (out = lk_writer_open(&writer)) == NULL)
-            return;
-        (void)fputs(is_first ? "[" : ",", out);
-        lk_json_text(out, batch->items[i].lease.key);
-    }
-    if (out == NULL)
-        return;
-    (void)fputs("]", out);
-    keys = lk_writer_close(&writer);
-    if (keys != NULL) {
-        lk_store_arguments(store, keys, &arguments);
-        (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, NULL,
-                              NULL);
-    }
+    for (size_t i = 0; keys != NULL && i < batch->count; i++)
+        if (is_old(&batch->items[i].lease))
+            keys[count++] = batch->items[i].lease.key;
+    lk_bell_ask_to_look(store, keys, count);
     free(keys);
-}
-
-void lk_row_ask_to_look(struct lk_store *store, const char *key)
-{
-    const struct lk_lease lease = {.key = key};
-    struct lk_batch batch;
-    struct lk_item item;
-
-    lk_batch_of_one(&batch, &item, &lease, 0);
-    lk_rows_ask_to_look(store, &batch);
 }

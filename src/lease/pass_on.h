@@ -22,11 +22,8 @@
 int lk_row_pass_on(struct lk_store *store, const char *key,
                    int64_t deadline_ns);
 
-/* After a release: ask the first who wait for the locks to look in a second
- * whether the rows were taken, if they may have waited for a second.  Those who
- * have waited for less look by themselves.  lk_row_ask_to_look(): after another
- * statement that reserves the row of that key. */
+/* After a release: ask those to look, by lk_bell_ask_to_look(), who may have
+ * waited for a second.  Those who have waited for less look by themselves. */
 void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch);
-void lk_row_ask_to_look(struct lk_store *store, const char *key);
 
 #endif

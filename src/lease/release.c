@@ -10,7 +10,6 @@
 #include "base/retry.h"
 #include "lease/arguments.h"
 #include "lease/bell.h"
-#include "lease/leader.h"
 #include "lease/pass_on.h"
 #include "lease/row.h"
 
@@ -121,6 +120,7 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 {
     run->is_repeatable = true;
     batch->deadline_ns = lk_store_deadline(store);
+    batch->items[0].lease.believed.is_unqueued = false; /* it is not known */
     if (send_anywhere(store, batch, run, result, err) < 0)
         return unknown(err);
     return 0;
@@ -259,7 +259,7 @@ static void tell(struct lk_store *store, const struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].lease.believed.has_text)
-            lk_leader_tell(store, batch->items[i].lease.key);
+            lk_bell_tell(store, batch->items[i].lease.key);
 }
 
 static int release(struct lk_store *store, struct lk_batch *batch,

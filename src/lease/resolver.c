@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/retry.h"
-#include "lease/lease.h"
+#include "lease/bell.h"
 #include "lease/ticket.h"
 
 /* Pauses between attempts at one row, and, after an outage, at all rows. */
@@ -44,6 +44,7 @@ struct lk_doubt {
     int64_t arrives_by_ns;
     bool has_ticket; /* in the row's QUEUE, perhaps */
     bool is_share;   /* or it is one, if it has not the row itself */
+    bool has_text;   /* of a leader */
     int64_t over_ns; /* by then its lease has run out */
 };
 
@@ -61,6 +62,16 @@ static int send(struct lk_store *store, const struct lk_doubt *doubt,
     return lk_store_change(store, kind, &arguments, &run, NULL);
 }
 
+/* Tell those who are to know that the row has been released. */
+static void tell(struct lk_store *store, const struct lk_doubt *doubt)
+{
+    const char *key = doubt->key;
+
+    if (doubt->has_text)
+        lk_bell_tell(store, key);
+    lk_bell_ask_to_look(store, &key, 1);
+}
+
 /* Remove the ticket, and free the row.  A ticket that is not there any more may
  * have been given the row, so this order misses neither.  Return whether the
  * doubt is final; *rc is the result of the last statement, 0 if none was
@@ -68,18 +79,22 @@ static int send(struct lk_store *store, const struct lk_doubt *doubt,
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
                     int64_t deadline_ns, int *rc)
 {
-    int done = 0;
+    bool is_release = doubt->arrives_by_ns == 0 && !doubt->has_ticket;
+    int left = 0;
+    int done;
 
     *rc = 0;
     if (lk_boottime_ns() >= doubt->over_ns)
         return true;
     if (doubt->has_ticket)
-        done = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns);
-    if (done == 0)
-        done = send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns);
+        left = send(store, doubt, SQLOCK_SQL_LEAVE, deadline_ns);
+    done =
+        left != 0 ? left : send(store, doubt, SQLOCK_SQL_RELEASE, deadline_ns);
     if (done == 0 && doubt->is_share)
         done = send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns);
     *rc = done < 0 ? done : 0;
+    if (*rc == 0 && left == 0 && (done > 0 || is_release))
+        tell(store, doubt);
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
     return done > 0 && lk_boottime_ns() >= doubt->arrives_by_ns;
@@ -273,6 +288,7 @@ void lk_resolver_add_release(struct lk_store *store,
     if (doubt == NULL)
         return;
     doubt->is_share = lk_lease_may_be_shared(lease);
+    doubt->has_text = lease->believed.has_text;
     doubt->over_ns =
         lk_after_ms(lease->believed.until_boot_ns,
                     (int64_t)margin_ms + store->options.statement_timeout_ms);

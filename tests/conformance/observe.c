@@ -12,6 +12,7 @@
 #include "sqlock/leader.h"
 #include "sqlock/shared.h"
 #include "sqlock/stats.h"
+#include "support/tap.h"
 #include "support/workers.h"
 
 #define NEVER_MS 600000 /* longer than any test */
@@ -334,6 +335,26 @@ static void hand_off(struct fixture *f, sqlock_lock *lock)
     assert_ok(sqlock_request_finish(request, &f->err));
 }
 
+/* Lose the answers to one thread. */
+static int lose_answers(void *context, const struct tap_event *event, int rc)
+{
+    const pthread_t *thread = context;
+
+    (void)event;
+    return rc == 0 && pthread_equal(*thread, pthread_self()) != 0
+               ? SQLOCK_EUNCERTAIN
+               : rc;
+}
+
+static void resign_unanswered(struct fixture *f, sqlock_lock *lock)
+{
+    pthread_t self = pthread_self();
+
+    tap_hooks(NULL, lose_answers, &self);
+    assert_fails(SQLOCK_EUNCERTAIN, sqlock_release(lock, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+}
+
 static void downgrade(struct fixture *f, sqlock_lock *lock)
 {
     assert_ok(sqlock_downgrade(lock, &f->err));
@@ -401,6 +422,26 @@ static void test_changes_are_told(void **state)
     registry_end(w.registry);
 }
 
+/* A release that got no answer is repeated in the background, which tells. */
+static void test_a_late_release_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct watch w = {.fixture = f};
+    sqlock_registry *registry = fixture_tapped(f, NULL);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    if (!is_told(f))
+        skip_or_fail("nobody tells");
+    w.registry = observer(f, NEVER_MS);
+    be_elected(f, lock);
+    assert_ok(sqlock_observe(w.registry, f->name, 0, 0, &w.seen, &f->err));
+    tells(&w, lock, resign_unanswered);
+    assert_null(w.seen);
+    lock_drop(lock);
+    registry_end(registry);
+    registry_end(w.registry);
+}
+
 static const struct test tests[] = {
     TEST(test_changes_are_observed),
     TEST_ON(test_nobody_leads, ON_ALL, IN_SQLOCK),
@@ -411,5 +452,6 @@ static const struct test tests[] = {
     TEST_ON(test_nothing_is_sent_while_nothing_changes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_dead_leader_is_noticed, ON_ALL, IN_SQLOCK),
     TEST_ON(test_changes_are_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_a_late_release_is_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_observe = TOPIC(tests);
