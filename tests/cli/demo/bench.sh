@@ -64,11 +64,13 @@ else
     check "without Redis its cases are refused" \
         grep -q 'redis-always needs redis-server' "$dir/said"
 fi
-measure --clients 1,2 --cases killed --json "$dir/killed.json" >"$dir/said" 2>&1
+install -m 755 /dev/null "$dir/stock_seller"
+PATH=$dir measure --clients 64 --cases seller+order,floor \
+    --json "$dir/failed.json" >"$dir/said" 2>&1
 check "a case that fails fails the run" test $? -eq 1
-check "which says why" grep -q '^bench: killed: with one client only' "$dir/said"
+check "which says why" grep -q '^bench: .*setpriv: No such' "$dir/said"
 check "and reports the others" test \
-    "$(grep -c '"case": "killed"' "$dir/killed.json")" -eq 1
+    "$(grep -c '"case": "floor"' "$dir/failed.json")" -eq 1
 check "processes change one table, and hold leases of their own" measure \
     --cases guarded,adopted,shared,row-queue --clients 2p
 check "no round is begun after the limit" measure --cases floor --clients 1 \

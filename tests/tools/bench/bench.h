@@ -94,10 +94,6 @@ struct bench_case {
     int (*begin)(void *state, struct bench_failure *failure);
     void (*end)(void *state);
 
-    /** Do what precedes each operation and is not measured; NULL: nothing.
-     *  @return 0; -1 with the reason */
-    int (*prepare)(void *state, unsigned client, struct bench_failure *failure);
-
     /** Do one operation of one client (0 to clients - 1).  Each client has a
      *  thread of its own, a new one in each slice.  @return 0; -1 with the
      *  reason */

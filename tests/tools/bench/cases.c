@@ -203,25 +203,10 @@ static const struct bench_case waiting_cases[] = {
     {.name = NULL},
 };
 
-static const struct bench_case election_cases[] = {
-    {
-        .name = "killed",
-        .what = "from kill -9 of a leader with a lease of 2 s to the next one",
-        .baseline = "killed",
-        .is_in_process = true,
-        .setup = killed_setup,
-        .prepare = killed_prepare,
-        .operation = killed_leader,
-        .teardown = killed_teardown,
-    },
-    {.name = NULL},
-};
-
 const struct bench_group bench_groups[] = {
     {"locks", "leases, and transactions with them", lock_cases},
     {"stock", "sales of one hot item", bench_stock_cases},
     {"waiting", "one lock, many clients", waiting_cases},
-    {"election", "one client, --clients 1", election_cases},
     {NULL, NULL, NULL},
 };
 
@@ -253,7 +238,7 @@ const struct bench_case *bench_case_find(const char *name)
 bool bench_case_is_there(const struct bench_case *the_case)
 {
     const char *from = getenv("PATH");
-    char path[BENCH_PROGRAM_SIZE];
+    char path[4096];
     size_t length;
 
     if (the_case->needs == NULL)

@@ -10,7 +10,6 @@
 
 #include "sqlock.h"
 
-#define BENCH_PROGRAM_SIZE 4096
 #define BENCH_REDIS "redis-server" /* the program */
 
 /** As bench_fail(), of a call of sqlock.  @return -1 */
@@ -87,12 +86,6 @@ int row_setup(void **state, const struct bench_target *target,
 void row_teardown(void *state);
 int row_turn(void *state, unsigned client, struct bench_failure *failure);
 int local_turn(void *state, unsigned client, struct bench_failure *failure);
-
-int killed_setup(void **state, const struct bench_target *target,
-                 struct bench_failure *failure);
-void killed_teardown(void *state);
-int killed_prepare(void *state, unsigned client, struct bench_failure *failure);
-int killed_leader(void *state, unsigned client, struct bench_failure *failure);
 
 extern const struct bench_case bench_stock_cases[];
 

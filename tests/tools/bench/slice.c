@@ -38,13 +38,6 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int prepare(struct client *me)
-{
-    if (me->the_case->prepare == NULL)
-        return 0;
-    return me->the_case->prepare(me->state, me->number, &me->failure);
-}
-
 static void *client_main(void *argument)
 {
     struct client *me = argument;
@@ -53,11 +46,8 @@ static void *client_main(void *argument)
 
     (void)pthread_barrier_wait(me->start);
     while (me->elapsed_ns < me->duration_ns && !atomic_load(me->stop)) {
-        me->rc = prepare(me);
         before = clock_ns(CLOCK_MONOTONIC);
-        if (me->rc == 0)
-            me->rc =
-                me->the_case->operation(me->state, me->number, &me->failure);
+        me->rc = me->the_case->operation(me->state, me->number, &me->failure);
         after = clock_ns(CLOCK_MONOTONIC);
         if (me->rc != 0) {
             atomic_store(me->stop, true);
