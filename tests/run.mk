@@ -9,8 +9,8 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo '  all there: $(or $(SETUP_LEVELS),build test package)'
 
 # Those that must be there, and whatever else is a suite.
-SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover galera group spring, \
+SUITES ?= unit drivers conformance tx $(filter-out unit drivers \
+	conformance tx bench failover galera group spring, \
 	$(SUITE_NAMES)) cli cpp python grants migration upgrade install demo readme \
 	model history
 # The programs of the suites that are programs.
@@ -45,10 +45,10 @@ tsan: ## Unit, driver and conformance suites under ThreadSanitizer
 	+@$(AGAIN) SAN=thread SUITES='$(or $(SAN_SUITES),$(QUICK))' test
 valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' SUITE_ARGS=--alone SUITE_SCRIPTS=no $(AGAIN) SUITES=unit test
-campaign: ## Stress, failover and Galera suites at full length (hours)
+campaign: ## Chaos, failover and Galera suites at full length (hours)
 	@bash tests/tools/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault scenes renewer waiting command chaos failover crash \
+	SUITES='tx fault scenes renewer waiting command chaos failover crash \
 	galera stock' test
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1

@@ -21,7 +21,7 @@
 # is no failure, but is named above the last line, too.  Nothing is repeated if
 # more than SUITE_AGAIN tests and scripts failed, nor is a failure that proves a
 # fault however slow the machine was: two owners at a time, a crash, the report
-# of a sanitizer, anything of the suite `stress`.
+# of a sanitizer.
 #
 # A suite that needs special servers has a script with.sh in its folder, which
 # starts them and runs its arguments as a command.

@@ -11,7 +11,6 @@
 extern const struct topic topic_ownership;
 extern const struct topic topic_overdue;
 extern const struct topic topic_passed_on;
-extern const struct topic topic_waiting_session;
 extern const struct topic topic_handles;
 extern const struct topic topic_keys;
 extern const struct topic topic_spellings;
@@ -30,7 +29,6 @@ extern const struct topic topic_hosts;
 extern const struct topic topic_fork;
 extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
-extern const struct topic topic_races;
 extern const struct topic topic_crosswise;
 extern const struct topic topic_doctor;
 extern const struct topic topic_once;

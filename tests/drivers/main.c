@@ -106,7 +106,6 @@ static int run_on(const struct database *database)
         add_stories();
         add_statement_tests(add);
         add_ticket_tests(add);
-        add_reap_tests(add);
         add_race_tests(add);
         add_many_tests(add);
     }

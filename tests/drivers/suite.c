@@ -280,19 +280,6 @@ int64_t release(struct session *session, const struct test *test,
     return affected_by(session, test, SQLOCK_SQL_RELEASE, client, 0);
 }
 
-int64_t put_token_ahead(struct test *test)
-{
-    int64_t ahead;
-
-    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    ahead = now_us(&test->a) + 3600 * SECOND_US;
-    session_run(&test->a, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
-                subject.tables[test->layout].quoted, (long long)ahead,
-                test->key);
-    return ahead;
-}
-
 bool read_row(struct session *session, const struct test *test)
 {
     struct lk_arguments arguments = arguments_for(test, test->client_a, 0);

@@ -157,9 +157,6 @@ int64_t renew(struct session *session, const struct test *test,
               const char *client, int64_t ttl_us);
 int64_t release(struct session *session, const struct test *test,
                 const char *client);
-/* Claim and release as client a, and put the row's token ahead of the clock;
- * return the token. */
-int64_t put_token_ahead(struct test *test);
 /* Read the info row of this test's lock into session->result.  read_row()
  * returns whether there is a row; remaining_us() fails the test if not. */
 bool read_row(struct session *session, const struct test *test);
@@ -196,7 +193,6 @@ void add_mysql_bell_tests(add_fn add);
 /* Called once per layout. */
 void add_statement_tests(add_fn add);
 void add_ticket_tests(add_fn add);
-void add_reap_tests(add_fn add);
 void add_race_tests(add_fn add);
 void add_many_tests(add_fn add);
 

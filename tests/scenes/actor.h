@@ -64,6 +64,7 @@ struct outcome {
 struct session {
     sqlock_tx *tx; /* NULL: it has ended */
     struct app app;
+    char *settings; /* of the connection, when it was made with `unusual` */
     sqlock_row_version seen;
 };
 

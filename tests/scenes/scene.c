@@ -205,7 +205,8 @@ static const char options[] =
     "reservations retries rollback rotate rounds sale same_token says services "
     "shaky share shared sharer sharers sharing short_claim skip soon state "
     "statement taken tapped text through times to token told tries ttl "
-    "unpooled until_begin version wait waiter waiters waiting weight when "
+    "unpooled until_begin unusual version wait waiter waiters waiting weight "
+    "when "
     "who within write wrong ";
 
 /* Return what is wrong with the words of a step: each option is known, and each

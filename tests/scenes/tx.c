@@ -35,6 +35,10 @@ static void connect_app(struct player *player)
         app_open_counting_found(&session->app, database_of(url), url);
     else
         app_open(&session->app, database_of(url), url);
+    if (step_option(&player->step, "unusual") != NULL) {
+        app_change_settings(&session->app);
+        session->settings = app_settings(&session->app);
+    }
 }
 
 static sqlock_table table_of(const struct step *step)
@@ -138,6 +142,18 @@ static int is_in_tx(struct player *player, sqlock_error *err)
 {
     (void)err;
     return app_in_transaction(&player->session.app);
+}
+
+/* Tell whether the application's session has the settings that it had. */
+static int compare_settings(struct player *player, sqlock_error *err)
+{
+    struct session *session = &player->session;
+    char *now = app_settings(&session->app);
+    bool is_same = strcmp(now, session->settings) == 0;
+
+    (void)err;
+    free(now);
+    return is_same;
 }
 
 /* The number of the application's session. */
@@ -342,6 +358,7 @@ bool actor_use_tx(struct player *player)
         {"executes", execute},
         {"fetches", execute},
         {"is_in_tx", is_in_tx},
+        {"has_its_settings", compare_settings},
         {"begins_at", begin_at},
         {"tells_session", tell_session},
         {"guards_often", guard_often},
@@ -365,6 +382,8 @@ bool actor_use_tx(struct player *player)
     }
     if (strcmp(verb, "disconnects") == 0) {
         app_close(&session->app);
+        free(session->settings);
+        session->settings = NULL;
         return true;
     }
     if (strcmp(verb, "reads") == 0 && player->step.statement == NULL)

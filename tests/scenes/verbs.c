@@ -226,11 +226,14 @@ static void set_permits(struct player *player)
         (uint32_t)actor_number(&player->step, "number", 0), &outcome->err);
 }
 
-/* Remove the rows of free locks, however young. */
+/* Remove the rows of free locks, however young, count= times. */
 static void reap(struct player *player)
 {
-    player->outcome.rc =
-        sqlock_reap(player->actor->registry, 0, NULL, &player->outcome.err);
+    struct outcome *outcome = &player->outcome;
+
+    for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0; i--)
+        outcome->rc =
+            sqlock_reap(player->actor->registry, 0, NULL, &outcome->err);
 }
 
 /* The id of a lease, which is the message of "tells_id", and by which lease=ID

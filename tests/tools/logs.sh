@@ -126,7 +126,7 @@ name_failures() { # NAME LOG STATUS
 
 # A failure that printed one of these proves that the code is wrong, or is that
 # of a test without those before it.
-final='the history is wrong|two (owners|holders|are let in)|ended by signal'
+final='the history (of seed [0-9]+ )?is wrong|two (owners|holders|are (let )?in)|ended by signal'
 final+='|GROUP (SETUP|TEARDOWN)|a test hung|not run after the failure of'
 final+='|ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error: '
 final+='|Segmentation fault|Aborted|got "13[49]'
@@ -134,8 +134,7 @@ final+='|Segmentation fault|Aborted|got "13[49]'
 # Print the names of a log's failed tests, one on a line, or nothing if they
 # must not be tried again.  A script has one line, the script itself.
 tests_to_repeat() { # NAME LOG STATUS
-    if [ "$1" = stress ] || [ -n "$(ended_by "$3")" ] ||
-        grep -qE "$final" "$2"; then
+    if [ -n "$(ended_by "$3")" ] || grep -qE "$final" "$2"; then
         return
     fi
     case $1 in

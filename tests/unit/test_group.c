@@ -32,6 +32,12 @@ static int commit_gives;     /* a code, or 0 */
 static atomic_uint in_one;   /* statements since the last commit */
 static atomic_uint most_in_one;
 static _Atomic int64_t least_deadline_ns; /* of the statements that began */
+static struct {
+    bool fails; /* the first one for others, although the database has begun */
+    unsigned count, rollbacks;
+    pid_t by[2];           /* threads */
+    bool is_for_others[2]; /* it waits for the file for a moment only */
+} begins;
 
 static int held_execute(void *connection, const sqlock_statement *statement,
                         const sqlock_value *parameters, size_t count,
@@ -54,8 +60,24 @@ static int held_execute(void *connection, const sqlock_statement *statement,
 static int counted_begin(void *connection, int64_t deadline_ns,
                          sqlock_error *err)
 {
+    unsigned i = begins.count++;
+    int rc = sqlite->begin(connection, deadline_ns, err);
+
     atomic_store(&in_one, 0);
-    return sqlite->begin(connection, deadline_ns, err);
+    if (i > 1)
+        return rc;
+    begins.by[i] = gettid();
+    begins.is_for_others[i] = deadline_ns < check_deadline_ns(900);
+    return i == 0 && rc == 0 && begins.fails && begins.is_for_others[0]
+               ? sqlock_error_set(err, SQLOCK_ECANCELED, 0, NULL, "too late")
+               : rc;
+}
+
+static int counted_rollback(void *connection, int64_t deadline_ns,
+                            sqlock_error *err)
+{
+    begins.rollbacks++;
+    return sqlite->rollback(connection, deadline_ns, err);
 }
 
 static int failing_commit(void *connection, int64_t deadline_ns,
@@ -170,9 +192,11 @@ static int open_scene(void **state)
     driver.execute = held_execute;
     driver.begin = counted_begin;
     driver.commit = failing_commit;
+    driver.rollback = counted_rollback;
     scene.db.driver = &driver;
     atomic_store(&is_held, false);
     commit_gives = 0;
+    memset(&begins, 0, sizeof begins);
     (void)run_plain(&scene, "CREATE TABLE t (i INTEGER)");
     *state = &scene;
     return 0;
@@ -362,6 +386,39 @@ static void test_whose_time_is_over_leaves_the_others(void **state)
     assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3);
 }
 
+/* Let two wait behind the first one, and its begin for them fail.  Return
+ * whether it has begun for them at all: it does so for a moment only. */
+static bool begin_again(struct scene *scene)
+{
+    struct member members[3];
+
+    begin_first(&members[0], scene);
+    memset(&begins, 0, sizeof begins);
+    begins.fails = true;
+    for (size_t i = 1; i < 3; i++)
+        let_wait(&members[i], scene, INSERT, check_deadline_ns(PATIENCE_MS));
+    let_go(members, 3);
+    for (size_t i = 1; i < 3; i++)
+        expect(&members[i], 0);
+    return begins.count == 2;
+}
+
+/* Whose own statement is done begins for the others, but does not wait for the
+ * file; one of them does.  A begin that is told to have failed is rolled back:
+ * the next statements would else run in its transaction, without a commit. */
+static void test_a_begin_that_fails_is_made_by_another(void **state)
+{
+    unsigned rounds = 1;
+
+    while (!begin_again(*state) && rounds < 100)
+        rounds++;
+    assert_int_equal(begins.rollbacks, 1);
+    assert_true(begins.is_for_others[0]);
+    assert_false(begins.is_for_others[1]);
+    assert_int_not_equal(begins.by[0], begins.by[1]);
+    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3 * rounds);
+}
+
 static void test_without_a_connection_nothing_is_done(void **state)
 {
     struct scene *scene = *state;
@@ -391,6 +448,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_all_have_the_latest_deadline),
     TEST(test_a_transaction_has_sixty_four_statements_at_most),
     TEST(test_whose_time_is_over_leaves_the_others),
+    TEST(test_a_begin_that_fails_is_made_by_another),
     TEST(test_without_a_connection_nothing_is_done),
 };
 const struct suite suite_group = SUITE("group commit", tests);

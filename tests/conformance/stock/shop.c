@@ -120,19 +120,6 @@ int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item)
     return there;
 }
 
-const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
-                         const char *item, int64_t quantity, int64_t ttl_ms)
-{
-    static char order[96];
-    sqlock_stock_line line = {.item = item, .quantity = quantity};
-    sqlock_stock_answer answer = SQLOCK_STOCK_ANSWER_INIT;
-
-    (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
-    assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms,
-                                   &answer, &f->err));
-    return order;
-}
-
 void shop_let_time_pass(struct fixture *f, const char *order)
 {
     const char *by =

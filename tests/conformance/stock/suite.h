@@ -77,10 +77,6 @@ int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item);
 
 #define SHOP_LONG_MS INT64_C(3600000)
 
-/* Reserve a quantity of an item.  Return the order id, made of `item` and
- * `ttl_ms`, which is valid until the next call. */
-const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
-                         const char *item, int64_t quantity, int64_t ttl_ms);
 /* Move the end of a reservation that lasts SHOP_LONG_MS two hours back, into
  * the past of the database's clock. */
 void shop_let_time_pass(struct fixture *f, const char *order);

@@ -6,10 +6,11 @@
 #include "suite.h"
 
 static const struct topic *const topics[] = {
-    &topic_adopt,       &topic_again,        &topic_busy,     &topic_version,
-    &topic_input,       &topic_settings,     &topic_rights,   &topic_retry,
-    &topic_reap,        &topic_codes,        &topic_identity, &topic_pooled,
-    &topic_again_mysql, &topic_again_commit, &topic_prepared, NULL,
+    &topic_adopt,        &topic_again,    &topic_busy,
+    &topic_version,      &topic_reap,     &topic_codes,
+    &topic_identity,     &topic_pooled,   &topic_again_mysql,
+    &topic_again_commit, &topic_prepared, &topic_input,
+    &topic_rights,       &topic_retry,    NULL,
 };
 
 static const struct suite_main suite = {

@@ -77,28 +77,6 @@ int session_wait(struct worker *worker)
     return 0;
 }
 
-void sessions_deadlock(struct fixture *f, struct session *a, struct session *b)
-{
-    char names[2][80];
-    struct waiter waiter = {
-        .session = b, .name = names[0], .wait_ms = PATIENCE_MS};
-    struct worker worker;
-    int rc;
-
-    for (int i = 0; i < 2; i++)
-        (void)snprintf(names[i], sizeof names[i], "%s/%d", f->name, i);
-    assert_ok(lock_one(a, names[0], 0, &f->err));
-    assert_ok(lock_one(b, names[1], 0, &f->err));
-    worker_start(&worker, session_wait, &waiter);
-    assert_becomes_true(session_is_waiting(f, b), PATIENCE_MS);
-    rc = lock_one(a, names[1], PATIENCE_MS, &f->err);
-    assert_code_of(0, SQLOCK_ERETRY, rc, &f->err);
-    session_commit_fails(rc, f, a);
-    worker_join(&worker);
-    assert_code(rc == 0 ? SQLOCK_ERETRY : 0, waiter.rc, &waiter.err);
-    session_commit_fails(waiter.rc, f, b);
-}
-
 bool session_is_waiting(struct fixture *f, struct session *s)
 {
     long long id = app_session(&s->app);

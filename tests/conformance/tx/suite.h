@@ -22,7 +22,6 @@ extern const struct topic topic_pooled;
 extern const struct topic topic_busy;
 extern const struct topic topic_version;
 extern const struct topic topic_input;
-extern const struct topic topic_settings;
 extern const struct topic topic_rights;
 extern const struct topic topic_retry;
 extern const struct topic topic_codes;
@@ -77,10 +76,6 @@ struct waiter {
     sqlock_error err;
 };
 int session_wait(struct worker *worker);
-
-/* Let a and b lock a name each, and then wait for each other's name.  Assert
- * that one of them gets ERETRY and commits nothing, and the other commits. */
-void sessions_deadlock(struct fixture *f, struct session *a, struct session *b);
 
 /* Return whether that session waits for a row lock, as its server sees it. */
 bool session_is_waiting(struct fixture *f, struct session *s);

@@ -217,7 +217,6 @@ int holder_main(char **argv);
 /* --------------------------------------------------------------- the topics */
 
 extern const struct topic topic_named;
-extern const struct topic topic_loss;
 
 /* Tests on a server that reads its clock from the file clock_file (NULL:
  * none). */

@@ -23,7 +23,6 @@
 
 static const struct topic *const topics[] = {
     &topic_named,
-    &topic_loss,
     NULL,
 };
 static const struct topic *const clock_topics[] = {

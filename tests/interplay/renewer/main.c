@@ -6,9 +6,7 @@
 #include "renewer.h"
 
 static const struct topic *const topics[] = {
-    &topic_told,   &topic_clock,   &topic_late,
-    &topic_group,  &topic_threads, &topic_callback,
-    &topic_limits, &topic_sharers, NULL,
+    &topic_told, &topic_clock, &topic_late, &topic_limits, &topic_sharers, NULL,
 };
 
 static void open_registries(struct fixture *fixture)

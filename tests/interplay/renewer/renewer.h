@@ -25,7 +25,6 @@
 extern const struct topic topic_told;
 extern const struct topic topic_clock;
 extern const struct topic topic_late;
-extern const struct topic topic_group;
 extern const struct topic topic_threads;
 extern const struct topic topic_callback;
 extern const struct topic topic_limits;

@@ -30,7 +30,8 @@ struct client {
     int (*run)(struct app *app, const char *sql, struct rows *rows);
     bool (*in_transaction)(struct app *app);
     bool (*set_utf8)(struct app *app, bool is_utf8);
-    const char *const *settings; /* for app_settings(); ends with NULL */
+    /* For app_settings() and app_change_settings(); they end with NULL. */
+    const char *const *settings, *const *unusual;
 };
 
 /* The rows of a statement's result as text: a line for each row. */
@@ -113,6 +114,16 @@ static const char *const postgres_settings[] = {
     NULL,
 };
 
+static const char *const postgres_unusual[] = {
+    "SET lock_timeout = '1234ms'",
+    "SET statement_timeout = '54321ms'",
+    "SET TimeZone = 'America/St_Johns'",
+    "SET DateStyle = 'German'",
+    "SET application_name = 'back office'",
+    "PREPARE mine AS SELECT 1",
+    NULL,
+};
+
 static const struct client postgres = {
     .bit = ON_POSTGRES,
     .open = open_postgres,
@@ -122,6 +133,7 @@ static const struct client postgres = {
     .in_transaction = is_open_postgres,
     .set_utf8 = set_utf8_postgres,
     .settings = postgres_settings,
+    .unusual = postgres_unusual,
 };
 #endif
 
@@ -207,6 +219,16 @@ static const char *const mysql_settings[] = {
     NULL,
 };
 
+static const char *const mysql_unusual[] = {
+    "SET innodb_lock_wait_timeout = 37",
+    "SET time_zone = '-03:30'",
+    "SET sql_mode = 'ANSI_QUOTES'",
+    "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
+    "/*M! SET max_statement_time = 41.5 */"
+    "/*!50708 SET max_execution_time = 41500 */",
+    NULL,
+};
+
 static const struct client mysql_client = {
     .bit = ON_MYSQL,
     .open = open_mysql,
@@ -216,6 +238,7 @@ static const struct client mysql_client = {
     .in_transaction = is_open_mysql,
     .set_utf8 = set_utf8_mysql,
     .settings = mysql_settings,
+    .unusual = mysql_unusual,
 };
 #endif
 
@@ -278,6 +301,13 @@ static const char *const sqlite_settings[] = {
     NULL,
 };
 
+static const char *const sqlite_unusual[] = {
+    "PRAGMA busy_timeout = 1234",
+    "PRAGMA foreign_keys = 1",
+    "PRAGMA cache_size = 77",
+    NULL,
+};
+
 static const struct client sqlite = {
     .bit = ON_SQLITE,
     .open = open_sqlite,
@@ -285,6 +315,7 @@ static const struct client sqlite = {
     .run = run_sqlite,
     .in_transaction = is_open_sqlite,
     .settings = sqlite_settings,
+    .unusual = sqlite_unusual,
 };
 #endif
 
@@ -527,4 +558,12 @@ char *app_settings(struct app *app)
     }
     (void)fclose(out);
     return text;
+}
+
+void app_change_settings(struct app *app)
+{
+    const char *const *texts = client_of(app)->unusual;
+
+    for (; *texts != NULL; texts++)
+        app_run(app, "%s", *texts);
 }

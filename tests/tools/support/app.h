@@ -78,6 +78,8 @@ void app_set_utf8(struct app *app, bool is_utf8);
 
 /* Return all settings of the session as one text, which the caller frees. */
 char *app_settings(struct app *app);
+/* Give the session other settings than the default. */
+void app_change_settings(struct app *app);
 
 /* Return the session's number on the server, 0 on SQLite.  No I/O: another
  * thread may be using the connection. */

@@ -57,23 +57,13 @@ void history_renewed(struct history *history, int who, int64_t asked_ns,
     history_add(history, &event);
 }
 
-static void add_now(struct history *history, enum history_what what, int who)
+void history_ended(struct history *history, int who)
 {
     int64_t now = lk_boottime_ns();
     struct history_event event = {
-        .what = what, .who = who, .asked_ns = now, .at_ns = now};
+        .what = HISTORY_ENDED, .who = who, .asked_ns = now, .at_ns = now};
 
     history_add(history, &event);
-}
-
-void history_ended(struct history *history, int who)
-{
-    add_now(history, HISTORY_ENDED, who);
-}
-
-void history_told(struct history *history, int who)
-{
-    add_now(history, HISTORY_TOLD, who);
 }
 
 size_t history_handoffs(struct history *history)
@@ -101,7 +91,7 @@ double history_ms(int64_t ns)
 
 static void write_event(FILE *file, const struct history_event *event)
 {
-    static const char *const verbs[] = {"acquire", "renew", "gone", "told"};
+    static const char *const verbs[] = {"acquire", "renew", "gone"};
 
     (void)fprintf(file, "%d %s L %.6f %.6f", event->who, verbs[event->what],
                   history_ms(event->asked_ns), history_ms(event->at_ns));

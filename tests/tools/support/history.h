@@ -23,8 +23,7 @@
 enum history_what {
     HISTORY_GRANTED,
     HISTORY_RENEWED,
-    HISTORY_ENDED, /* released, given up, or dead */
-    HISTORY_TOLD   /* the library reported that the lease is over */
+    HISTORY_ENDED /* released, given up, or dead */
 };
 
 struct history_event {
@@ -51,7 +50,6 @@ void history_granted(struct history *history, int who, int64_t asked_ns,
 void history_renewed(struct history *history, int who, int64_t asked_ns,
                      int64_t until_ns);
 void history_ended(struct history *history, int who);
-void history_told(struct history *history, int who);
 
 /* Return the number of grants to another party than the grant before. */
 size_t history_handoffs(struct history *history);
