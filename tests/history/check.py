@@ -489,13 +489,15 @@ class History:
                     self.refuse("order", "a later one passed", first, other)
 
     def may_pass(self, first, other, lines):
-        """Whether the first could not answer when it was its turn; or there is
-        another owner of its process, with which it has one ticket, or of the
-        other's, which may hand the lock on; or there is room for both at one
-        time, or the other is a reader, who joins those of its process."""
+        """Whether the first could not answer when it was its turn, or had no
+        time left; or there is another owner of its process, with which it has
+        one ticket, or of the other's, which may hand the lock on; or there is
+        room for both at one time, or the other is a reader, who joins those of
+        its process."""
         until = other.ended
         return (
-            self.was_stopped(first.who, first.begun, until)
+            until > first.begun + first.wait
+            or self.was_stopped(first.who, first.begun, until)
             or self.is_among(self.outages, first.who, first.begun, until)
             or other.weight
             and first.weight + other.weight <= self.permits.get(other.lock, NEVER)
