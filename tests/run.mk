@@ -16,7 +16,7 @@ SUITES ?= unit drivers conformance tx $(filter-out unit drivers \
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli command cpp python grants migration install demo \
+NEEDS_ALL := $(if $(filter cli chaos command cpp python grants migration install demo \
 	readme tx spring,$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PATTERN choose
@@ -58,7 +58,7 @@ mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" 
 	@exec env $(RUN) bash tests/mutants/mutants.sh $(patsubst %,'%',$(MUTANTS))
 
 # Without one of the rules it has to find that they are broken: CONTROL.
-chaos: $B/tests/chaos ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CLOCK=1, CONTROL=guard
+chaos: $B/tests/chaos $(CLI) ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CLOCK=1, CONTROL=guard
 	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
 	$(if $(CLOCK),bash tests/tools/servers/clock.sh) \
 	bash tests/tools/servers/with.sh \

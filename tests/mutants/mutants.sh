@@ -60,6 +60,7 @@ goals_of() { # WORDS...
     [ "$1" != on ] || shift 2
     case $1 in
     script | pytest) echo all ;;
+    chaos) echo build/bin/sqlock build/tests/chaos ;;
     command) echo all build/tests/command ;;
     *) echo "build/tests/$1" ;;
     esac

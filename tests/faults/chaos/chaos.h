@@ -17,6 +17,7 @@
 
 #define PROCESSES 8
 #define OWNERS 2 /* threads of a process */
+#define LEADERS 3
 #define LINES_MAX 60000
 #define STOCK_BEGAN 1000000
 #define TTL_MS 1300 /* no lease lasts longer */
@@ -42,6 +43,7 @@ enum chaos_word {
     QUORUM,
     BRIEFLY,
     WANT,
+    LEAD,
     KILL, /* the first harm */
     STOP,
     CUT,
@@ -79,7 +81,7 @@ unsigned dice_below(struct dice *dice, unsigned limit);
  * until `to_ns` is set the call has not returned. */
 struct line {
     atomic_bool is_whole; /* all that its call was given is there */
-    const char *verb;
+    char verb[12];
     unsigned process, life, owner;
     char lock[16];
     int64_t from_ns;
@@ -99,6 +101,7 @@ struct line {
 struct chaos {
     uint64_t seed;
     struct scope scope;
+    char path[64];                /* by which others can map this */
     unsigned done[WORDS];         /* of harms: how often */
     struct fixture fixture;       /* url, prefix, names; no open connection */
     char urls[PROXIES][1024];     /* of the processes: through the proxies */
@@ -138,6 +141,11 @@ int work(struct chaos *chaos, unsigned process, unsigned life);
 /* When all leases are over: take each lock, which nobody has, and add a line of
  * the leases that are in the table afterwards. */
 void work_at_end(struct chaos *chaos);
+
+/* In lead.c: run `sqlock lead` in place of this process, with `PROGRAM serve
+ * PATH NUMBER` as its service; be that service, and return its exit status. */
+void lead_become(const struct chaos *chaos, unsigned number);
+int lead_serve(const char *path, unsigned number);
 
 /* In nemesis.c: start the processes, and harm them, once there was a grant and
  * a sale, until the round is over; then let each end by itself.  There are no

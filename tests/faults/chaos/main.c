@@ -30,29 +30,39 @@
 #define LATE_MS 6000
 
 static const struct database *current;
+static int chaos_fd;
 static int given_seconds, given_seed, given_processes = PROCESSES, shrinks;
 static char *given_without, *given_picture;
 
 const char *const chaos_words[WORDS] = {
-    "once",    "both",    "sell",  "observe",   "quorum",  "briefly", "want",
-    "killed",  "stopped", "cut",   "silent",    "away",    "crashed", "forgot",
-    "stormed", "full",    "ended", "exhausted", "stepped", "promoted"};
+    "once",      "both",    "sell",    "observe", "quorum", "briefly",
+    "want",      "lead",    "killed",  "stopped", "cut",    "silent",
+    "away",      "crashed", "forgot",  "stormed", "full",   "ended",
+    "exhausted", "stepped", "promoted"};
 
 /* --- what is shared --- */
 
-void dice_begin(struct dice *dice, uint64_t seed, uint64_t of)
-{
-    dice->state = seed * UINT64_C(0x9E3779B97F4A7C15) + of + 1;
-}
-
 /* As SplitMix64. */
-unsigned dice_below(struct dice *dice, unsigned limit)
+static uint64_t next(struct dice *dice)
 {
     uint64_t z = dice->state += UINT64_C(0x9E3779B97F4A7C15);
 
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return (unsigned)((z ^ (z >> 31)) % limit);
+    return z ^ (z >> 31);
+}
+
+/* Two seeds in a row have nothing in common. */
+void dice_begin(struct dice *dice, uint64_t seed, uint64_t of)
+{
+    dice->state = seed;
+    dice->state = next(dice) + of;
+    dice->state = next(dice);
+}
+
+unsigned dice_below(struct dice *dice, unsigned limit)
+{
+    return (unsigned)(next(dice) % limit);
 }
 
 struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
@@ -61,7 +71,7 @@ struct line *chaos_line(struct chaos *chaos, const char *verb, unsigned process,
     unsigned at = atomic_fetch_add(&chaos->count, 1);
     struct line *line = &chaos->lines[at < LINES_MAX ? at : LINES_MAX - 1];
 
-    line->verb = verb;
+    (void)snprintf(line->verb, sizeof line->verb, "%s", verb);
     line->process = process;
     line->life = life;
     line->owner = owner;
@@ -260,9 +270,10 @@ static unsigned judge(struct chaos *chaos, char path[HISTORY_PATH])
 
 /* The calls of all rounds by their answers, and the harms. */
 static struct {
-    const char *verbs[20];
+    char verbs[20][12];
     unsigned calls[20][CODES];
     unsigned harms[WORDS];
+    unsigned terms; /* of services */
 } totals;
 
 static void add_up(const struct chaos *chaos)
@@ -273,11 +284,13 @@ static void add_up(const struct chaos *chaos)
 
         if (strcmp(line->lock, "*") == 0 || line->to_ns == 0)
             continue;
-        while (totals.verbs[at] != NULL &&
+        while (totals.verbs[at][0] != '\0' &&
                strcmp(totals.verbs[at], line->verb) != 0)
             at++;
-        totals.verbs[at] = line->verb;
+        (void)snprintf(totals.verbs[at], sizeof totals.verbs[at], "%s",
+                       line->verb);
         totals.calls[at][code_of(line->rc)]++;
+        totals.terms += strcmp(line->lock, "lead") == 0;
     }
     for (size_t i = KILL; i < WORDS; i++)
         totals.harms[i] += chaos->done[i];
@@ -290,7 +303,7 @@ static void print_totals(void)
     print_message("%-12s", current->name);
     for (size_t k = 0; k < CODES; k++)
         print_message("%12s", codes[k].word);
-    for (size_t i = 0; totals.verbs[i] != NULL; i++) {
+    for (size_t i = 0; totals.verbs[i][0] != '\0'; i++) {
         print_message("\n%-12s", totals.verbs[i]);
         for (size_t k = 0; k < CODES; k++) {
             print_message("%12u", totals.calls[i][k]);
@@ -316,6 +329,8 @@ static unsigned play(struct chaos *chaos, uint64_t seed, int64_t lasts_ms,
     bool has_begun;
 
     memset(chaos, 0, sizeof *chaos);
+    (void)snprintf(chaos->path, sizeof chaos->path, "/proc/%ld/fd/%d",
+                   (long)getpid(), chaos_fd);
     chaos->seed = seed;
     chaos->scope = scope;
     tables_open(chaos, current);
@@ -429,10 +444,19 @@ static void use_cluster(struct scope *scope)
         scope->without |= 1U << SELL | 1U << ONCE;
 }
 
+/* Memory that services can map, which this program starts through another. */
+static struct chaos *map_chaos(void)
+{
+    chaos_fd = memfd_create("chaos", MFD_CLOEXEC);
+    assert_true(chaos_fd >= 0);
+    assert_int_equal(ftruncate(chaos_fd, sizeof(struct chaos)), 0);
+    return mmap(NULL, sizeof(struct chaos), PROT_READ | PROT_WRITE, MAP_SHARED,
+                chaos_fd, 0);
+}
+
 static void test_what_is_promised_is_kept(void **state)
 {
-    struct chaos *chaos = mmap(NULL, sizeof *chaos, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct chaos *chaos = map_chaos();
     int64_t left_ms = given_seconds > 0 ? given_seconds * INT64_C(1000)
                                         : check_scale(8, 1800) * INT64_C(1000);
     uint64_t seed = given_seed != 0 ? (uint64_t)given_seed
@@ -440,6 +464,7 @@ static void test_what_is_promised_is_kept(void **state)
     struct scope scope = {.processes = (unsigned)given_processes,
                           .without = read_words(given_without)};
     unsigned faults = 0;
+    bool is_long = left_ms >= ROUND_MS;
 
     (void)state;
     use_cluster(&scope);
@@ -455,6 +480,8 @@ static void test_what_is_promised_is_kept(void **state)
             shrink(chaos, seed - 1, scope);
         fail_msg("the history of seed %" PRIu64 " is wrong", seed - 1);
     }
+    if (is_long && totals.terms == 0 && (scope.without >> LEAD & 1) == 0)
+        fail_msg("no service has led");
     (void)munmap(chaos, sizeof *chaos);
 }
 
@@ -501,6 +528,8 @@ int main(int argc, char **argv)
     };
     static const struct lanes lanes = {.count = 1, .run = run_lane};
 
+    if (argc == 4 && strcmp(argv[1], "serve") == 0)
+        return lead_serve(argv[2], (unsigned)strtoul(argv[3], NULL, 10));
     program_read(&program, argc, argv);
     if (program_lists())
         return run_lane(&(struct lane){.database = &databases[0]});

@@ -28,24 +28,41 @@ struct nemesis {
     struct dice dice;
     pid_t pids[PROCESSES];
     unsigned lives[PROCESSES];
+    pid_t leaders[LEADERS]; /* `sqlock lead`; 0: none */
 };
 
-static void begin_process(struct nemesis *nemesis, unsigned i)
+/* Fork; return whether this is the child, which ends by a fatal signal: cmocka
+ * takes these for the end of its test. */
+static bool is_child(pid_t *pid)
 {
-    /* cmocka takes these for the end of its test, also in a child. */
     static const int fatal[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
     pid_t parent = getpid();
 
     (void)fflush(NULL);
-    nemesis->pids[i] = fork();
-    assert_true(nemesis->pids[i] >= 0);
-    if (nemesis->pids[i] != 0)
-        return;
-    if (getppid() != parent)
-        _exit(1);
+    *pid = fork();
+    assert_true(*pid >= 0);
+    if (*pid != 0)
+        return false;
+    check_end_with(parent);
     for (size_t k = 0; k < sizeof fatal / sizeof *fatal; k++)
         (void)signal(fatal[k], SIG_DFL);
-    _exit(work(nemesis->chaos, i, nemesis->lives[i]));
+    return true;
+}
+
+static void begin_process(struct nemesis *nemesis, unsigned i)
+{
+    if (is_child(&nemesis->pids[i]))
+        _exit(work(nemesis->chaos, i, nemesis->lives[i]));
+}
+
+/* Start each service that does not run, or has ended. */
+static void begin_leaders(struct nemesis *nemesis)
+{
+    for (unsigned i = 0; i < LEADERS; i++)
+        if ((nemesis->leaders[i] == 0 ||
+             waitpid(nemesis->leaders[i], NULL, WNOHANG) != 0) &&
+            is_child(&nemesis->leaders[i]))
+            lead_become(nemesis->chaos, i);
 }
 
 /* Fail unless a process ended by itself, and by nothing that is wrong. */
@@ -84,6 +101,41 @@ static void stop_process(struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)kill(nemesis->pids[i], SIGCONT);
     chaos_note(nemesis->chaos, "stopped", i, nemesis->lives[i], from_ns,
                lk_boottime_ns());
+}
+
+/* Return the process of the service that began last. */
+static pid_t *leader(struct nemesis *nemesis)
+{
+    struct chaos *chaos = nemesis->chaos;
+    unsigned i = atomic_load(&chaos->count);
+
+    while (i-- > 0)
+        if (atomic_load(&chaos->lines[i].is_whole) &&
+            strcmp(chaos->lines[i].lock, "lead") == 0)
+            return &nemesis->leaders[chaos->lines[i].process - PROCESSES - 1];
+    return &nemesis->leaders[0];
+}
+
+static void kill_leader(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    pid_t *pid = leader(nemesis);
+
+    (void)i;
+    (void)ms;
+    (void)kill(*pid, SIGKILL);
+    (void)waitpid(*pid, NULL, 0);
+    *pid = 0;
+}
+
+/* For longer than its lease lasts. */
+static void stop_leader(struct nemesis *nemesis, unsigned i, int64_t ms)
+{
+    pid_t pid = *leader(nemesis);
+
+    (void)i;
+    (void)kill(pid, SIGSTOP);
+    check_sleep(TTL_MS + ms);
+    (void)kill(pid, SIGCONT);
 }
 
 /* Note that a proxy's processes, or all, have had no server since then, and may
@@ -161,11 +213,17 @@ static void refuse(struct nemesis *nemesis, unsigned i, int64_t ms)
 
 /* --- the server --- */
 
+/* Open a session, once there is a server. */
 static void open_session(const struct nemesis *nemesis, struct sql *sql)
 {
     const struct fixture *fixture = &nemesis->chaos->fixture;
+    int64_t end_ns = check_deadline_ns(8 * (int64_t)PATIENCE_MS);
 
-    assert_lock_ok(sql_open(sql, fixture->database, fixture->url), &sql->err);
+    while (sql_open(sql, fixture->database, fixture->url) != 0) {
+        sql_close(sql);
+        if (!check_pause(end_ns))
+            fail_msg("no server answers: %s", sql->err.message);
+    }
 }
 
 /* Note that no lease of before counts any more, and that none is granted until
@@ -229,7 +287,6 @@ static void forget(struct nemesis *nemesis, unsigned i, int64_t ms)
  * last moments where commits do not wait for it. */
 static void promote(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
-    const struct fixture *fixture = &nemesis->chaos->fixture;
     int64_t from_ns = lk_boottime_ns();
     struct sql sql;
     char answer[64];
@@ -238,9 +295,7 @@ static void promote(struct nemesis *nemesis, unsigned i, int64_t ms)
     cluster_act("lag", answer, sizeof answer);
     check_sleep(ms);
     cluster_act("fail", answer, sizeof answer);
-    assert_becomes_true(sql_open(&sql, fixture->database, fixture->url) == 0 ||
-                            (sql_close(&sql), false),
-                        8 * (int64_t)PATIENCE_MS);
+    open_session(nemesis, &sql);
     sql_close(&sql);
     note_forgotten(nemesis, from_ns);
     note_away(nemesis, PROXIES, from_ns);
@@ -326,6 +381,11 @@ static bool can_always(const struct nemesis *nemesis)
     return true;
 }
 
+static bool has_leaders(const struct nemesis *nemesis)
+{
+    return nemesis->leaders[0] != 0;
+}
+
 static bool is_file(const struct nemesis *nemesis)
 {
     return nemesis->chaos->fixture.database->bit == ON_SQLITE;
@@ -370,15 +430,17 @@ static const struct harm {
     bool (*can)(const struct nemesis *nemesis);
     void (*harm)(struct nemesis *nemesis, unsigned i, int64_t ms);
 } harms[] = {
-    {KILL, 12, can_always, kill_process},
-    {STOP, 12, can_always, stop_process},
+    {KILL, 14, can_always, kill_process},
+    {STOP, 14, can_always, stop_process},
+    {KILL, 3, has_leaders, kill_leader},
+    {STOP, 3, has_leaders, stop_leader},
     {STORM, 5, can_always, storm},
     {FULL, 16, is_file, fill_disk},
     {CUT, 8, has_proxies, cut},
     {SILENCE, 4, has_proxies, silence},
     {AWAY, 4, has_proxies, refuse},
     {CRASH, 2, can_restart, crash},
-    {FORGET, 3, can_forget, forget},
+    {FORGET, 10, can_forget, forget},
     {SESSIONS, 4, has_sessions, end_sessions},
     {EXHAUST, 3, has_proxies, exhaust},
     {STEP, 6, can_step, step},
@@ -426,6 +488,15 @@ static void await_end(const struct nemesis *nemesis, unsigned i)
     check_end(i, status);
 }
 
+static void end_leaders(struct nemesis *nemesis)
+{
+    for (unsigned i = 0; i < LEADERS; i++)
+        if (nemesis->leaders[i] != 0) {
+            (void)kill(nemesis->leaders[i], SIGTERM);
+            (void)waitpid(nemesis->leaders[i], NULL, 0);
+        }
+}
+
 void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES])
 {
     /* without SA_RESTART, and before there is a process */
@@ -441,8 +512,11 @@ void nemesis_run(struct chaos *chaos, struct proxy *const proxies[PROXIES])
         check_sleep(1);
     while (!chaos_is_over(chaos)) {
         check_sleep(dice_below(&nemesis.dice, 2 * PAUSE_MS));
+        if (!chaos_leaves_out(chaos, LEAD))
+            begin_leaders(&nemesis);
         harm(&nemesis);
     }
+    end_leaders(&nemesis);
     for (unsigned i = 0; i < chaos->scope.processes; i++)
         await_end(&nemesis, i);
 }

@@ -348,6 +348,8 @@ static void use_briefly(struct owner *owner)
         how.mode = held.weight > 0 ? SQLOCK_SHARED : SQLOCK_EXCLUSIVE;
         if (owner_take(owner, &held, below(owner, 2) * 50, &how) != 0)
             return;
+        if (held.weight == 0 && below(owner, 16) == 0)
+            write_guarded(owner, &held);
         owner_give(owner, &held);
     }
 }
