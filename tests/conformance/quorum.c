@@ -198,33 +198,6 @@ static void test_what_remains_is_the_majoritys(void **state)
     trio_close(t);
 }
 
-static int race(struct worker *worker)
-{
-    struct race race = *(const struct race *)worker->context;
-
-    race.index = worker->index;
-    worker_expect(worker, 0,
-                  take_turns(&race,
-                             worker->index % 2 != 0 ? race.t->a : race.t->b,
-                             &worker->err));
-    return 0;
-}
-
-static void test_threads_exclude_each_other(void **state)
-{
-    struct fixture *f = *state;
-    struct trio *t = trio_open(f, PATIENT_MS);
-    atomic_int inside = 0;
-    atomic_uint turns = 0;
-    struct race all = {t, &inside, &turns, check_scale(5, 200), 0};
-    struct workers workers;
-
-    workers_start(&workers, 5, race, &all);
-    workers_join(&workers);
-    assert_int_equal(turns, 5 * all.rounds);
-    trio_close(t);
-}
-
 /* --- contenders that split the servers --- */
 
 /* With leases that do not end by themselves. */
@@ -399,7 +372,6 @@ static const struct test tests[] = {
     TEST_OF_TRIO(test_a_majority_is_enough),
     TEST_OF_TRIO(test_readers_share_a_quorum),
     TEST_OF_TRIO(test_what_remains_is_the_majoritys),
-    TEST_OF_TRIO(test_threads_exclude_each_other),
     TEST_OF_TRIO(test_who_has_too_few_gives_them_back),
     TEST_OF_TRIO(test_a_wait_is_cancelled),
     TEST_OF_TRIO(test_a_guard_keeps_one_lock),

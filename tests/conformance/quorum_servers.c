@@ -3,7 +3,6 @@
  * killed
  */
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,10 +140,10 @@ static void test_servers_die_while_it_is_held(void **state)
 
 /* --- processes --- */
 
-/* A child may not open a file of SQLite that its parent has open. */
-static pid_t in_child(struct race *race, bool dies)
+/* A child may not open a file of SQLite that its parent has open.  It acquires
+ * the quorum, says so, and holds it until it is killed. */
+static pid_t hold_in_child(struct trio *t, int says)
 {
-    struct trio *t = race->t;
     pid_t parent = getpid();
     pid_t pid = fork();
     sqlock_error err = {0};
@@ -158,58 +157,12 @@ static pid_t in_child(struct race *race, bool dies)
     options.auto_renew = true;
     check_end_with(parent);
     trio_connect(t, t->a);
-    if (!dies)
-        _exit(take_turns(race, t->a, &err) == 0 ? 0 : 1);
     if (sqlock_quorum_obtain(&q, t->a, SERVERS, t->f->name, NULL, &err) != 0 ||
-        sqlock_quorum_acquire(q, 0, &options, NULL, &err) != 0)
+        sqlock_quorum_acquire(q, 0, &options, NULL, &err) != 0 ||
+        write(says, "x", 1) != 1)
         _exit(2);
-    (void)atomic_fetch_add(race->turns, 1);
     (void)pause();
     _exit(3);
-}
-
-/* A race whose counts the children share. */
-struct shared {
-    struct race race;
-    atomic_int inside;
-    atomic_uint turns;
-};
-
-static struct shared *share(struct trio *t)
-{
-    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    assert_true(shared != MAP_FAILED);
-    shared->race = (struct race){t, &shared->inside, &shared->turns,
-                                 check_scale(5, 200), 0};
-    return shared;
-}
-
-static void test_processes_exclude_each_other(void **state)
-{
-    struct fixture *f = *state;
-    struct trio t;
-    struct shared *shared;
-    pid_t pids[4];
-
-    if (!CHILD_MAY_OPEN)
-        return;
-    trio_create(&t, f, PATIENT_MS);
-    shared = share(&t);
-    for (unsigned i = 0; i < 4; i++) {
-        shared->race.index = i;
-        pids[i] = in_child(&shared->race, false);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        int status = -1;
-
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_int_equal(status, 0);
-    }
-    assert_int_equal(shared->turns, 4 * shared->race.rounds);
-    (void)munmap(shared, sizeof *shared);
-    trio_remove(&t);
 }
 
 /* A holder that dies keeps it no longer than its leases. */
@@ -217,26 +170,28 @@ static void test_a_holder_is_killed(void **state)
 {
     struct fixture *f = *state;
     struct trio t;
-    struct shared *shared;
     sqlock_quorum *q;
     int status = -1;
+    int ends[2];
+    char byte;
     pid_t pid;
 
     if (!CHILD_MAY_OPEN)
         return;
     trio_create(&t, f, PATIENT_MS);
-    shared = share(&t);
-    pid = in_child(&shared->race, true);
+    assert_int_equal(pipe(ends), 0);
+    pid = hold_in_child(&t, ends[1]);
+    (void)close(ends[1]);
     trio_connect(&t, t.a);
     trio_connect(&t, t.b);
     q = quorum_obtain(&t, t.a, false);
-    assert_becomes_true(shared->turns == 1, PATIENCE_MS);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_fails(SQLOCK_EBUSY, quorum_acquire(&t, q, 0, NULL));
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_ok(quorum_acquire(&t, q, 2 * PATIENCE_MS, NULL));
     quorum_end(&t, q);
-    (void)munmap(shared, sizeof *shared);
+    (void)close(ends[0]);
     trio_close(&t);
 }
 
@@ -339,7 +294,6 @@ static const struct test tests[] = {
     TEST_OF_SERVERS(test_two_servers_are_away),
     TEST_OF_SERVERS(test_one_is_away_while_it_queues_at_the_others),
     TEST_OF_SERVERS(test_servers_die_while_it_is_held),
-    TEST_OF_SERVERS(test_processes_exclude_each_other),
     TEST_OF_SERVERS(test_a_holder_is_killed),
     TEST_OF_SERVERS(test_a_child_has_no_quorum),
     TEST_ON(test_on_event_of_a_member_drops_no_quorum, ON_SQLITE, IN_SQLOCK),

@@ -28,34 +28,6 @@ static struct peer peer_of(struct fixture *f)
                          .ttl_ms = PEER_TTL_MS};
 }
 
-static void test_a_peer_takes_over_our_expired_lock(void **state)
-{
-    struct fixture *f = *state;
-    struct peer peer = peer_of(f);
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_info *info;
-    int rc;
-
-    /* Spring 6 judges our lease by its own TTL. */
-    if (f->layout != SQLOCK_LAYOUT_SPRING6)
-        peer.ttl_ms = LONG_TTL_MS;
-    lock_take(lock, 100);
-    fixture_await_expiry(f, f->name);
-    assert_int_equal(peer_acquire(&peer, f->name), 1);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
-    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
-    assert_string_equal(fixture_row(f, f->name).client, CLIENT_1);
-    assert_ok(sqlock_show(f->b, f->name, &info, &f->err));
-    assert_int_equal(info->state, SQLOCK_HELD);
-    assert_string_equal(info->client_id, CLIENT_1);
-    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
-        assert_string_equal(info->holder, "peer");
-    sqlock_info_free(info, 1);
-    assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_drop(lock);
-}
-
 /* --- four at once --- */
 
 #define MIX_LIMIT_MS 20000
@@ -318,7 +290,6 @@ static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_a_peer_takes_over_our_expired_lock),
     TEST(test_peers_and_ours_exclude_each_other_under_load),
     TEST_ON(test_a_peer_has_its_chance_beside_ours, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_a_peer_with_a_late_clock_need_not_wait, ON_SERVERS, IN_SQLOCK),

@@ -220,31 +220,6 @@ void trio_break(struct trio *t, unsigned i)
     sqlock_info_free(row, 1);
 }
 
-int take_turns(const struct race *race, sqlock_registry *const *from,
-               sqlock_error *err)
-{
-    sqlock_registry *registries[SERVERS];
-    sqlock_quorum *q = NULL;
-    int rc;
-
-    for (unsigned i = 0; i < SERVERS; i++)
-        registries[i] = from[(i + race->index) % SERVERS];
-    rc = sqlock_quorum_obtain(&q, registries, SERVERS, race->t->f->name, NULL,
-                              err);
-    for (unsigned i = 0; i < race->rounds && rc == 0; i++) {
-        rc = sqlock_quorum_acquire(q, 10 * PATIENCE_MS, NULL, NULL, err);
-        if (rc == 0 && atomic_fetch_add(race->inside, 1) != 0)
-            return 1; /* somebody else is inside */
-        if (rc == 0) {
-            check_sleep(2);
-            (void)atomic_fetch_add(race->turns, 1);
-            (void)atomic_fetch_sub(race->inside, 1);
-            rc = sqlock_quorum_release(q, NULL, err);
-        }
-    }
-    return rc == 0 ? sqlock_quorum_drop(q, err) : rc;
-}
-
 static void note_loss(void *context, sqlock_lock *lock, int code)
 {
     struct told *told = context;

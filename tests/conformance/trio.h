@@ -78,19 +78,6 @@ void trio_assert_free(struct trio *t, unsigned i);
 /* End the lease in one registry, as an operator does. */
 void trio_break(struct trio *t, unsigned i);
 
-struct race {
-    struct trio *t;
-    atomic_int *inside;
-    atomic_uint *turns;
-    unsigned rounds;
-    unsigned index;
-};
-
-/* Take turns at a quorum, with the registries in another order than others
- * have.  Return 0, a code, or 1: somebody else was inside. */
-int take_turns(const struct race *race, sqlock_registry *const *from,
-               sqlock_error *err);
-
 /* The losses that on_lost was told, and what a release in it has returned. */
 struct told {
     sqlock_quorum *quorum;
