@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "db/transaction.h"
 #include "lease/arguments.h"
+#include "lease/bell.h"
 #include "lease/longest.h"
 
 static int by_key(const void *a, const void *b)
@@ -456,4 +457,12 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     lk_batch_note_times(batch, run);
     free(arguments.array);
     return rc;
+}
+
+void lk_batch_end_bells(struct lk_store *store, struct lk_batch *batch,
+                        bool has_rung, bool is_outage)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        is_outage = lk_place_end(store, &batch->items[i].lease.answered.place,
+                                 has_rung, is_outage);
 }

@@ -221,6 +221,11 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err);
 
+/* Give up the bells of the leases, in an outage without sending anything, as
+ * lk_place_end(). */
+void lk_batch_end_bells(struct lk_store *store, struct lk_batch *batch,
+                        bool has_rung, bool is_outage);
+
 /* Read the row as the holder of the lease sees it.  Return 0 if it is held;
  * ELOST or EEXPIRED; or why it cannot be read. */
 int lk_lease_read(struct lk_store *store, const struct lk_lease *lease,

@@ -96,15 +96,6 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return send_short(store, batch, run, result, err);
 }
 
-/* Give up the bells of the leases, in an outage without sending anything. */
-static void end_bells(struct lk_store *store, struct lk_batch *batch,
-                      bool has_rung, bool is_outage)
-{
-    for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_place_end(store, &batch->items[i].lease.answered.place,
-                                 has_rung, is_outage);
-}
-
 static int unknown(sqlock_error *err)
 {
     return lk_error(
@@ -248,7 +239,7 @@ static int release_parts(struct lk_store *store, struct lk_batch *batch, int rc,
         if (!one.items->is_left_out)
             continue;
         one.items->is_left_out = false;
-        end_bells(store, &one, false, true);
+        lk_batch_end_bells(store, &one, false, true);
         go_on(store, &one, one.items->rc, lk_boottime_ns());
     }
     return rc;
@@ -282,7 +273,7 @@ static int release(struct lk_store *store, struct lk_batch *batch,
         return release_parts(store, batch, rc, err);
     }
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    end_bells(store, batch, has_rung, lk_is_outage(rc));
+    lk_batch_end_bells(store, batch, has_rung, lk_is_outage(rc));
     if (was_uncertain)
         rc = send_again(store, batch, &run, &result, err);
     go_on(store, batch, rc, first_sent_ns);

@@ -111,7 +111,7 @@ static bool collect(struct lk_set *set, uint32_t ttl_ms, bool is_again,
 /* Set the results, and end the renewals that have begun. */
 static void settle(struct lk_set *set, int rc, sqlock_error *err)
 {
-    const struct lk_batch *batch = &set->batch;
+    struct lk_batch *batch = &set->batch;
 
     set->is_refused = rc < 0;
     pthread_mutex_lock(&lk_mutex);
@@ -129,6 +129,7 @@ static void settle(struct lk_set *set, int rc, sqlock_error *err)
             (void)lk_renewal_error(member->rc, err);
     }
     pthread_mutex_unlock(&lk_mutex);
+    lk_batch_end_bells(&set->registry->store, batch, false, false);
 }
 
 /* Renew the leases of collect(), and set the results of their members. */

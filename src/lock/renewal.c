@@ -166,17 +166,20 @@ void lk_renewal_ride(struct lk_hold *hold, const struct lk_renewal *renewal,
     lk_count(&hold->slot->store->db.stats, LK_COUNT_RENEWED);
 }
 
-/* The renewal found that a downgrade without an answer was carried out. */
-static void become_share(struct lk_hold *hold, const struct lk_lease *lease)
+/* The renewal found that a downgrade without an answer was carried out.  A
+ * share has no bell: those who may share the lock, too, wait for its end. */
+static void become_share(struct lk_hold *hold, struct lk_lease *lease)
 {
     hold->lease.asked.weight = lease->asked.weight;
     hold->lease.believed.may_be_share = false;
+    lease->answered.place = hold->lease.answered.place;
+    hold->lease.answered.place = (struct lk_place){0};
     lk_pass_turn(hold->slot);
 }
 
 /* Note what became of a renewal of a lease that is still held. */
 static void settle(struct lk_hold *hold, const struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+                   struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
     if (hold->lost == 0)
         believe(hold, renewal, lease, rc, sent_boot_ns);
@@ -208,11 +211,12 @@ static void limit(struct lk_hold *hold, const struct lk_lease *lease, int rc,
 }
 
 int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+                   struct lk_lease *lease, int rc, int64_t sent_boot_ns)
 {
     struct lk_slot *slot = hold->slot;
     struct lk_hold *other;
 
+    lease->answered.place = (struct lk_place){0}; /* the hold's */
     DL_DELETE2(slot->renewals, renewal, previous, next);
     if (hold->state == LK_HOLD_HELD)
         settle(hold, renewal, lease, rc, sent_boot_ns);

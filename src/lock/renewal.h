@@ -52,11 +52,12 @@ uint32_t lk_shortest_ttl_ms(const struct lk_hold *hold);
 
 /* End the renewal, and unpin the hold.  `lease` and rc are those of the item
  * that was given to lk_batch_renew(), and sent_boot_ns is when its last
- * statement was sent (0: none was).  Return rc; or ELOST or EEXPIRED if the
- * database renewed a lease that is over: it was given up meanwhile, or the
- * answer came too late. */
+ * statement was sent (0: none was).  The caller gives up the bell of `lease`
+ * then, without the mutex: the hold has none any more.  Return rc; or ELOST or
+ * EEXPIRED if the database renewed a lease that is over: it was given up
+ * meanwhile, or the answer came too late. */
 int lk_renewal_end(struct lk_hold *hold, struct lk_renewal *renewal,
-                   const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
+                   struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 
 /* Wait, without the mutex, for the end of a renewal of a lease that is being
  * downgraded, or of a call about a lease (call.h); and tell of it. */

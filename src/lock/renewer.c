@@ -261,14 +261,13 @@ static void shorten(struct lk_hold *hold)
 
 /* Apply the results to the holds, and let the others have their turn first the
  * next time.  The whole batch came to rc. */
-static void apply(struct lk_renewer *renewer, const struct lk_batch *batch,
-                  int rc)
+static void apply(struct lk_renewer *renewer, struct lk_batch *batch, int rc)
 {
     int64_t now_ns = lk_boottime_ns();
 
     pthread_mutex_lock(&lk_mutex);
     for (size_t i = 0; i < batch->count; i++) {
-        const struct lk_item *item = &batch->items[i];
+        struct lk_item *item = &batch->items[i];
         struct lk_hold *hold = item->owner;
 
         hold->renewing.tried_ns = now_ns;
@@ -286,6 +285,7 @@ static void apply(struct lk_renewer *renewer, const struct lk_batch *batch,
                              item->rc, batch->sent_boot_ns);
     }
     pthread_mutex_unlock(&lk_mutex);
+    lk_batch_end_bells(&renewer->registry->store, batch, false, false);
 }
 
 /* Report a step of the database's clock.  After a step forward give up the
