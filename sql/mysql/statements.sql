@@ -703,14 +703,18 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   /*M!100500 RETURNING LOCK_KEY, {now_us}, CLIENT_ID */;
 
 -- ---- renew many [insert id]
--- As renew, for each item.  On MariaDB this statement waits for no row lock,
--- but fails at once.  MySQL has no such setting for a single statement: it
--- waits up to the session's limit.  The lease's end is computed from a "now"
--- that is also the insert id.
-/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */
-UPDATE {rows_of_leases}
-  SET {renewed_item}
-  WHERE CLIENT_ID = j.c AND {ends} >= {now};
+-- As renew, for each item.  An UPDATE would wait for the lock of a row, so the
+-- inner SELECT passes over those that another session has locked; the LIMIT
+-- makes the server execute it first, as in reap.  With OF t, MySQL does not try
+-- to lock the items; MariaDB has no such clause, and skips comments for this
+-- version of MySQL.  The lease's end is computed from a "now" that is also the
+-- insert id.
+UPDATE (SELECT t.LOCK_KEY AS k, j.t FROM {rows_of_leases}
+    WHERE CLIENT_ID = j.c AND {ends} >= {now}
+    LIMIT 1000000 FOR UPDATE /*!80001 OF t */ SKIP LOCKED) AS j
+  STRAIGHT_JOIN INT_LOCK t FORCE INDEX (PRIMARY)
+  ON t.LOCK_KEY = j.k AND t.REGION = :region
+  SET {renewed_item};
 -- ---- define renewed_item (sqlock)
 CREATED_DATE = least(CREATED_DATE, {now}), EXPIRED_AFTER =
   TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID({now_us}) + j.t, {epoch})
@@ -763,15 +767,6 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
 -- As read, for each item, with the key that it has, which may be another
 -- spelling of the row's.
 SELECT j.k, {info_of_row} FROM {rows_of_leases};
-
--- ---- lock many
--- Locks the rows of leases that nobody has locked, and passes over the
--- others.  With OF t, MySQL does not try to lock `j`.  MariaDB has no such
--- clause, and skips comments for this version of MySQL.
-SELECT j.k
-  FROM {rows_of_leases}
-  WHERE CLIENT_ID = j.c
-  FOR UPDATE /*!80001 OF t */ SKIP LOCKED;
 
 -- ================================================================ reading ====
 

@@ -210,9 +210,8 @@ typedef enum sqlock_statement_kind {
      * cannot return them in the same statement, no rows, and `affected` is 0 if
      * no lease was granted. */
     SQLOCK_SQL_CLAIM_MANY,
-    /* RENEW for each object, with its own TTL.  A locked row is passed over if
-     * the database can do so in the statement; otherwise the statement returns
-     * EBUSY.  Rows: "k" and now in us of each renewed lease, or LOCK_KEY, now
+    /* RENEW for each object, with its own TTL.  A locked row is passed over.
+     * Rows: "k" and now in us of each renewed lease, or LOCK_KEY, now
      * and CLIENT_ID; or one row with now in us, and `affected`: how many
      * changed. */
     SQLOCK_SQL_RENEW_MANY,
@@ -222,11 +221,6 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_RELEASE_MANY,
     /* The info row of each object's key, with "k" as its LOCK_KEY. */
     SQLOCK_SQL_READ_MANY,
-    /* Lock the rows that no other session has locked, until the transaction
-     * ends, and pass over the others.  Rows: "k" of those locked.  Missing
-     * if RENEW_MANY itself passes over locked rows, or if the database does not
-     * lock rows one by one. */
-    SQLOCK_SQL_LOCK_MANY,
     /* CLAIM_UNQUEUED and RELEASE_UNQUEUED for each object.  A locked row is
      * passed over.  Rows: LOCK_KEY of each row that was changed, and for a
      * claim its token.  Missing as ENQUEUE, or if the database cannot do so in

@@ -144,7 +144,6 @@ static bool is_about_many(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM_MANY || kind == SQLOCK_SQL_RENEW_MANY ||
            kind == SQLOCK_SQL_RELEASE_MANY || kind == SQLOCK_SQL_READ_MANY ||
-           kind == SQLOCK_SQL_LOCK_MANY ||
            kind == SQLOCK_SQL_CLAIM_UNQUEUED_MANY ||
            kind == SQLOCK_SQL_RELEASE_UNQUEUED_MANY;
 }

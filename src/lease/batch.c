@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "db/transaction.h"
 #include "lease/arguments.h"
 #include "lease/bell.h"
 #include "lease/longest.h"
@@ -76,9 +75,8 @@ struct lk_item *lk_batch_find_owner(const struct lk_store *store,
 
 bool lk_batch_is_divisible(const struct lk_batch *batch, int rc)
 {
-    return batch->count > 1 && batch->transaction == NULL &&
-           (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL ||
-            (rc == SQLOCK_EBUSY && batch->has_timed_out));
+    return batch->count > 1 && (rc == SQLOCK_EDATABASE || rc == SQLOCK_EINVAL ||
+                                (rc == SQLOCK_EBUSY && batch->has_timed_out));
 }
 
 /* Send one part, and note the times of its answer.  sent_boot_ns stays the
@@ -400,8 +398,8 @@ static bool sets_ends(sqlock_statement_kind kind)
            kind == SQLOCK_SQL_RENEW_SHARE;
 }
 
-/* Let leases be as long as those of the batch before such a statement is sent.
- * For renewals in a transaction that was done before it began. */
+/* Let leases be as long as those of the batch before such a statement is
+ * sent. */
 static int lengthen(struct lk_store *store, const struct lk_batch *batch,
                     sqlock_statement_kind kind, sqlock_error *err)
 {
@@ -413,10 +411,8 @@ static int lengthen(struct lk_store *store, const struct lk_batch *batch,
     if (is_claim(kind))
         return lk_longest_raise(store, longest_ms, batch->deadline_ns,
                                 batch->is_reserved, err);
-    return batch->transaction != NULL
-               ? 0
-               : lk_longest_keep(store, longest_ms, batch->deadline_ns,
-                                 batch->is_reserved, err);
+    return lk_longest_keep(store, longest_ms, batch->deadline_ns,
+                           batch->is_reserved, err);
 }
 
 int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
@@ -446,9 +442,7 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
     run->deadline_ns = batch->deadline_ns;
     run->is_reserved = batch->is_reserved;
     run->is_write = !run->statement->is_read;
-    if (batch->transaction != NULL)
-        rc = lk_transaction_run(batch->transaction, run, result, err);
-    else if (batch->session != NULL)
+    if (batch->session != NULL)
         rc = lk_db_run_on(&store->db, batch->session, run, result, err);
     else
         rc = lk_store_run(store, kind, run, result, err);

@@ -33,8 +33,6 @@
  * longer is sent in parts, each with the time of one statement. */
 #define LK_LEASE_US 500
 
-struct lk_transaction;
-
 /* The row of a key. */
 struct lk_row {
     bool exists;
@@ -74,9 +72,6 @@ struct lk_item {
     struct lk_lease lease;
     struct lk_row row;
     int rc;
-    /* a renewal did not change the row: if the lease is still ours, another
-     * session has the row locked */
-    bool is_passed_over;
     /* the batch was sent in parts, and not this one, for the reason that rc
      * gives; or the claim of this part was refused as a whole, or timed out,
      * and has changed nothing */
@@ -103,8 +98,6 @@ struct lk_batch {
      * two that claim the same locks, which both take in order of the keys, one
      * has all. */
     bool is_all_or_none;
-    /* send it in this transaction; NULL: in none */
-    struct lk_transaction *transaction;
     /* send it on this session of db.waiting; NULL: on any connection */
     struct lk_connection *session;
     const char *old_client; /* of a hand-off: who gives the lease */

@@ -6,11 +6,8 @@
  * renewer's connection, passes over locked rows: they are neither renewed nor
  * lost, and do not delay the others.
  */
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/error.h"
-#include "db/transaction.h"
 #include "lease/row.h"
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
@@ -39,9 +36,7 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
     if (result->rows > 0)
         batch->now_us = result->cells[names_keys ? 1 : 0].integer;
     for (size_t i = 0; i < batch->count; i++) {
-        if (names_keys)
-            batch->items[i].is_passed_over = true;
-        else if (result->affected == (int64_t)batch->count)
+        if (!names_keys && result->affected == (int64_t)batch->count)
             renewed(store, &batch->items[i], batch->sent_boot_ns);
     }
     for (size_t row = 0; names_keys && row < result->rows; row++) {
@@ -52,94 +47,32 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
     }
 }
 
-/* --- locked rows, where the statement cannot pass over them --- */
-
-/* Lock the rows that no other session has locked, and copy their items to
- * free_rows. */
-static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
-                         struct lk_batch *free_rows, sqlock_error *err)
-{
-    sqlock_result result = {0};
-    struct lk_run run = {0};
-    int rc;
-
-    rc = lk_batch_run(store, SQLOCK_SQL_LOCK_MANY, batch, &run, &result, err);
-    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
-        struct lk_item *item =
-            lk_batch_find(batch, &result.cells[row * result.columns]);
-
-        if (item == NULL)
-            continue;
-        item->is_passed_over = false;
-        free_rows->items[free_rows->count++] = *item;
-    }
-    sqlock_result_clear(&result);
-    lk_batch_sort(free_rows);
-    return rc;
-}
-
-/* Lock the rows that can be locked, and renew them, in one transaction. */
-static int renew_free_rows(struct lk_store *store, struct lk_batch *batch,
-                           struct lk_batch *free_rows, sqlock_error *err)
-{
-    struct lk_transaction transaction = {0};
-    sqlock_result result = {0};
-    struct lk_run run = {0};
-    int rc;
-
-    batch->transaction = &transaction;
-    free_rows->transaction = &transaction;
-    rc = lk_transaction_begin(&transaction, &store->db, batch->is_reserved,
-                              batch->deadline_ns, err);
-    if (rc == 0)
-        rc = lock_unlocked(store, batch, free_rows, err);
-    if (rc == 0 && free_rows->count > 0)
-        rc = lk_batch_run(store, SQLOCK_SQL_RENEW_MANY, free_rows, &run,
-                          &result, err);
-    if (rc == 0)
-        rc = lk_transaction_commit(&transaction, batch->deadline_ns, err);
-    else
-        lk_transaction_rollback(&transaction, batch->deadline_ns);
-    if (rc == 0)
-        take_renewals(store, free_rows, &result);
-    batch->transaction = NULL;
-    free_rows->transaction = NULL;
-    sqlock_result_clear(&result);
-    return rc;
-}
-
-static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
-                          sqlock_error *err)
-{
-    struct lk_batch free_rows = *batch;
-    int rc;
-
-    free_rows.count = 0;
-    free_rows.has_timed_out = false;
-    free_rows.items = calloc(batch->count, sizeof *free_rows.items);
-    if (free_rows.items == NULL)
-        return lk_error_nomem(err);
-    for (size_t i = 0; i < batch->count; i++)
-        batch->items[i].is_passed_over = true;
-    rc = renew_free_rows(store, batch, &free_rows, err);
-    batch->has_timed_out = batch->has_timed_out || free_rows.has_timed_out;
-    for (size_t i = 0; rc == 0 && i < free_rows.count; i++) {
-        const struct lk_item *item = &free_rows.items[i];
-        sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
-
-        *lk_batch_find(batch, &key) = *item;
-    }
-    free(free_rows.items);
-    return rc;
-}
-
 /* --- rows that were not renewed --- */
 
+/* Return whether the row has, as exactly as its column keeps times, the end
+ * that the renewal gives: so it was renewed, or had that end already (F19).
+ * Without the time of the statement, that of the reading passed_us later tells
+ * it. */
+static bool has_end(const struct lk_row *row, uint32_t ttl_ms, int64_t now_us,
+                    int64_t passed_us)
+{
+    int64_t unit = 1;
+    int64_t late_us;
+
+    if (now_us == 0)
+        now_us = row->expires_at_us - row->remaining_us - passed_us;
+    while (unit < 1000000 && row->expires_at_us % (unit * 10) == 0)
+        unit *= 10;
+    late_us = row->expires_at_us - now_us - (int64_t)ttl_ms * 1000;
+    return late_us > -unit && late_us < unit;
+}
+
 /* Set the result of a lease that was not renewed: ELOST, EEXPIRED, EBUSY if the
- * row is locked, or 0 if the row was not changed because it had the same end
- * already (F19).  In the last case the deadline follows from the row. */
-static void judge(const struct lk_store *store, struct lk_item *item,
-                  int64_t asked_boot_ns)
+ * row was passed over, or 0 if it has the end of the renewal, or has not been
+ * changed by one that waits for it.  In the last case the deadline follows from
+ * the row. */
+static void judge(const struct lk_store *store, const struct lk_batch *batch,
+                  struct lk_item *item, int64_t asked_boot_ns)
 {
     const struct lk_row *row = &item->row;
     struct lk_lease *lease = &item->lease;
@@ -147,7 +80,9 @@ static void judge(const struct lk_store *store, struct lk_item *item,
     int64_t cap_us = (int64_t)lease->believed.cap_ms * 1000;
 
     item->rc = lk_row_judge(store, row, lease, LK_NEVER, false);
-    if (item->rc == 0 && item->is_passed_over)
+    if (item->rc == 0 && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
+        !has_end(row, lease->asked.ttl_ms, batch->now_us,
+                 (asked_boot_ns - batch->sent_boot_ns) / 1000))
         item->rc = SQLOCK_EBUSY;
     if (item->rc < 0)
         return;
@@ -167,7 +102,7 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
 
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
-            judge(store, &batch->items[i], asked_boot_ns);
+            judge(store, batch, &batch->items[i], asked_boot_ns);
     return rc;
 }
 
@@ -180,18 +115,12 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     bool is_complete = true;
     int rc;
 
-    for (size_t i = 0; i < batch->count; i++) {
-        /* until the answer says otherwise */
-        batch->items[i].rc = SQLOCK_EBUSY;
-        batch->items[i].is_passed_over = false;
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].rc = SQLOCK_EBUSY; /* until the answer says otherwise */
+    batch->now_us = 0;
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     if (rc == 0)
         take_renewals(store, batch, &result);
-    else if (rc == SQLOCK_EBUSY && run.sent_boot_ns != 0 &&
-             kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
-             store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
-        rc = renew_unlocked(store, batch, err);
     for (size_t i = 0; rc == SQLOCK_EUNCERTAIN && i < batch->count; i++)
         lk_lease_believe_less(store, &batch->items[i].lease, since_boot_ns);
     sqlock_result_clear(&result);

@@ -39,7 +39,6 @@ static const struct {
     {"leave", SQLOCK_SQL_LEAVE},
     {"renew", SQLOCK_SQL_RENEW},
     {"renew_many", SQLOCK_SQL_RENEW_MANY},
-    {"lock_many", SQLOCK_SQL_LOCK_MANY},
     {"release", SQLOCK_SQL_RELEASE},
     {"release_unqueued", SQLOCK_SQL_RELEASE_UNQUEUED},
     {"release_many", SQLOCK_SQL_RELEASE_MANY},

@@ -60,7 +60,6 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
                subject.driver->bell->is_of_one;
     case SQLOCK_SQL_CLAIM_UNQUEUED_MANY:
     case SQLOCK_SQL_RELEASE_UNQUEUED_MANY:
-    case SQLOCK_SQL_LOCK_MANY:
     case SQLOCK_SQL_RELEASE_WITH_BELL:
     case SQLOCK_SQL_FIND_BEGIN:
     case SQLOCK_SQL_TX_ASSERT:

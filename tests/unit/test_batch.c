@@ -263,9 +263,6 @@ static void test_which_failures_are_halved(void **state)
                          rows[i].is_halved);
         batch.count = 1;
         assert_false(lk_batch_is_divisible(&batch, rows[i].rc));
-        batch.count = 2;
-        batch.transaction = (struct lk_transaction *)(void *)&batch;
-        assert_false(lk_batch_is_divisible(&batch, rows[i].rc));
     }
 }
 
