@@ -99,7 +99,7 @@ WITH_sqlite := -DSQLOCK_WITH_SQLITE
 WITH_postgres = -DSQLOCK_WITH_POSTGRES -DSQLOCK_LIBPQ='"$(LIBPQ)"'
 WITH_mysql = -DSQLOCK_WITH_MYSQL -DSQLOCK_MYSQL_LIBRARY='"$(MYSQL_SO)"'
 ALL_CPPFLAGS := -D_GNU_SOURCE $(foreach d,$(ENABLED),$(WITH_$(d))) -Iinclude \
-	$(DEP_CFLAGS) $(CPPFLAGS)
+	-I$B/gen $(DEP_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	-fPIC -fvisibility=hidden -pthread $(HARDEN) $(SANITIZE) $(CFLAGS)
 LINK := -pthread -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(SANITIZE) \
@@ -143,6 +143,9 @@ objects = $(patsubst %.c,$B/obj/%.o,$(1))
 SQL_OBJ := $(SQL:sql/%.sql=$B/obj/gen/sql/%.o)
 LIB_OBJ := $(call objects,$(LIB_SRC)) $(SQL_OBJ)
 HELPS := $B/obj/gen/cli/helps.o
+NAMES_mysql := $B/gen/drivers/mysql/library_names.h
+NAMES_postgres := $B/gen/drivers/postgres/client_names.h
+NAMES := $(foreach d,$(ENABLED),$(NAMES_$(d)))
 CLI_OBJ := $(call objects,$(CLI_SRC)) $(HELPS)
 EXAMPLE_OBJ := $(call objects,$(EXAMPLE_SRC))
 SUPPORT_OBJ := $(call objects,$(SUPPORT_SRC))
@@ -178,6 +181,7 @@ $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE)
 $(filter-out $(SQL_OBJ) $(HELPS),$(LIB_OBJ) $(CLI_OBJ)): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc)
+$(LIB_OBJ) $(TEST_OBJ): | $(NAMES)
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc $(TEST_INCLUDES))
 # A string literal longer than the 4095 bytes that C11 promises is no trouble.
@@ -194,6 +198,10 @@ $B/gen/sql/%/schema.c: sql/%/schema.sql sql/%/now.sql .make/embed.sh
 $B/gen/sql/%.c: sql/%.sql .make/embed.sh
 	$(call say,SQL,$@)mkdir -p $(@D) && sh .make/embed.sh \
 	lk_sql_$(subst -,_,$(subst /,_,$*)) $< >$@
+# A client library's functions are called by macros, made of the list of them.
+$B/gen/drivers/%_names.h: src/drivers/%.h
+	$(call say,NAMES,$@)mkdir -p $(@D) && sed -n \
+	's/^    X(\(.*\)).*/#define \1 LK_CLIENT.\1/p' $< >$@
 # The command's help texts are parts of its manual pages.
 $B/gen/cli/helps.c: src/man/help.awk src/man/sqlock.1 src/man/sqlock-run.1
 	$(call say,HELP,$@)mkdir -p $(@D) && awk -f $^ >$@

@@ -135,7 +135,7 @@ format-check: ## Fail if `make format` would change a source
 	$(QUIET)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
 
 LINTS ?= rules scripts manuals python cppcheck tidy
-lint: manuals ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules; LINTS="rules" chooses
+lint: manuals $(NAMES) ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules; LINTS="rules" chooses
 	@SQLOCK_BUILD=$B TIDY_FLAGS='$(subst ','\'',$(ALL_CPPFLAGS))' TIDY_FILES='$(wildcard \
 	src/*/*.c src/*/*/*.c) $(SUPPORT_SRC) $(SUITE_SRC)' \
 	bash tests/tools/lint/lint.sh $(LINTS)
