@@ -158,6 +158,26 @@ void lk_text_to_ascii(char *out, size_t size, const char *text)
         out[used] = '\0';
 }
 
+bool lk_text_integer(const char *text, int64_t *integer)
+{
+    bool is_negative = *text == '-';
+    int64_t sum = 0;
+
+    text += is_negative ? 1 : 0;
+    if (*text == '\0')
+        return false;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        int64_t digit = *text - '0';
+
+        if (__builtin_mul_overflow(sum, INT64_C(10), &sum) ||
+            __builtin_add_overflow(sum, is_negative ? -digit : digit, &sum))
+            return false;
+    }
+    if (*text == '\0')
+        *integer = sum;
+    return *text == '\0';
+}
+
 int64_t lk_text_digits(const char **text)
 {
     int64_t value = 0;

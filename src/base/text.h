@@ -37,6 +37,10 @@ void lk_text_escape(char *out, size_t size, const char *text);
  * after a whole character, if it does not fit. */
 void lk_text_to_ascii(char *out, size_t size, const char *text);
 
+/* Read a decimal integer, which may be negative.  Return false if the text is
+ * none of 64 bits; *integer is then unchanged. */
+bool lk_text_integer(const char *text, int64_t *integer);
+
 /* Read the decimal digits at *text, 18 at most, and move *text behind them. */
 int64_t lk_text_digits(const char **text);
 

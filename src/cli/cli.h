@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/text.h"
 #include "sqlock.h"
 #include "sqlock/admin.h"
 
@@ -166,10 +167,6 @@ void cli_guess_try(cli_guess *guess, const char *other);
  *  @param command  NULL: the program  @return CLI_USAGE */
 int cli_refuse_word(const char *what, const char *left, const cli_guess *guess,
                     const char *right, const char *command);
-
-/** Read a whole number in decimal.  @return false: not a number, or too big;
- *  @p number is unchanged */
-bool cli_parse_int64(const char *text, int64_t *number);
 
 /* The words for the values of sqlock_layout, in their order; then NULL. */
 extern const char *const cli_layouts[];

@@ -18,7 +18,7 @@ static int read_arguments(const cli *app, int64_t *permits)
     status = cli_want_text(app, 0, "KEY");
     if (status != CLI_OK)
         return status;
-    if (!cli_parse_int64(app->args[1], permits) || *permits < 0 ||
+    if (!lk_text_integer(app->args[1], permits) || *permits < 0 ||
         *permits > PERMITS_MAX) {
         cli_error("permits: \"%s\" is no number from 0 to %d",
                   cli_shown(app->args[1]), PERMITS_MAX);

@@ -19,27 +19,6 @@ static const struct {
     {"s", 1000},     {"ms", 1},      {"", 1000},
 };
 
-bool cli_parse_int64(const char *text, int64_t *number)
-{
-    const char *at = text;
-    bool is_negative = *at == '-';
-    int64_t sum = 0;
-
-    if (is_negative)
-        at++;
-    if (*at == '\0')
-        return false;
-    for (; *at != '\0'; at++) {
-        if (*at < '0' || *at > '9')
-            return false;
-        if (__builtin_mul_overflow(sum, (int64_t)10, &sum) ||
-            __builtin_add_overflow(sum, (int64_t)(*at - '0'), &sum))
-            return false;
-    }
-    *number = is_negative ? -sum : sum;
-    return true;
-}
-
 /* Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
  * without a unit, seconds.  Return false if it is none, or too long; *ms is
  * then undefined. */
@@ -142,7 +121,7 @@ static bool read_number(const cli_option *option, const char *text)
 {
     int64_t value;
 
-    if (!(option->ms != NULL ? parse_duration : cli_parse_int64)(text,
+    if (!(option->ms != NULL ? parse_duration : lk_text_integer)(text,
                                                                  &value) ||
         value < option->least || (option->most != 0 && value > option->most))
         return false;

@@ -43,7 +43,7 @@ void cli_terminal_size(size_t *columns, size_t *lines)
     *columns = size.ws_col;
     *lines = size.ws_row;
     /* As ls(1) and ps(1) read it. */
-    if (wanted != NULL && cli_parse_int64(wanted, &number) && number > 0 &&
+    if (wanted != NULL && lk_text_integer(wanted, &number) && number > 0 &&
         number <= UINT16_MAX)
         *columns = (size_t)number;
 }

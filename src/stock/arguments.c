@@ -50,27 +50,6 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
     return 0;
 }
 
-/* Read a decimal integer.  Return false if the text is none of 64 bits. */
-static bool read_integer(const char *text, int64_t *out)
-{
-    bool is_negative = *text == '-';
-    int64_t number = 0;
-
-    text += is_negative ? 1 : 0;
-    if (*text == '\0')
-        return false;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        int64_t digit = *text - '0';
-
-        if (__builtin_mul_overflow(number, INT64_C(10), &number) ||
-            __builtin_add_overflow(number, is_negative ? -digit : digit,
-                                   &number))
-            return false;
-    }
-    *out = number;
-    return *text == '\0';
-}
-
 int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
                        const char *item, int64_t quantity, sqlock_error *err)
 {
@@ -87,7 +66,7 @@ int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
     line->quantity = quantity;
     if (!stock->tables.has_integer_items)
         return 0;
-    if (!read_integer(item, &number))
+    if (!lk_text_integer(item, &number))
         return lk_error(err, SQLOCK_EINVAL,
                         "the items of this stock are integers, but %s is not",
                         item);

@@ -42,10 +42,10 @@ static void check_number(const char *text)
     char again[CLI_NUMBER_SIZE];
     int64_t number, same;
 
-    if (!cli_parse_int64(text, &number))
+    if (!lk_text_integer(text, &number))
         return;
     (void)snprintf(again, sizeof again, "%lld", (long long)number);
-    must(cli_parse_int64(again, &same) && same == number);
+    must(lk_text_integer(again, &same) && same == number);
 }
 
 static void check_parsed(const cli *app, const char *const *copies,

@@ -84,7 +84,7 @@ static int64_t number_of(const char *text, int64_t most)
 {
     int64_t number = 0;
 
-    return cli_parse_int64(text, &number) && number >= -most && number <= most
+    return lk_text_integer(text, &number) && number >= -most && number <= most
                ? number
                : 0;
 }

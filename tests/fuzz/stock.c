@@ -63,7 +63,7 @@ static size_t read_lines(char **at, sqlock_stock_line *lines)
         if (blank == NULL)
             continue;
         *blank = '\0';
-        if (!cli_parse_int64(blank + 1, &line->quantity))
+        if (!lk_text_integer(blank + 1, &line->quantity))
             line->quantity = 0;
     }
     return count;

@@ -56,7 +56,7 @@ bool run_child_is_listener(void)
     const char *pid = getenv(LISTENER);
     int64_t number;
 
-    return pid != NULL && cli_parse_int64(pid, &number) && number == getpid();
+    return pid != NULL && lk_text_integer(pid, &number) && number == getpid();
 }
 
 char **run_child_environment(const run_options *options, const run_grant *grant)

@@ -325,7 +325,7 @@ static void report_refusal(const cli *app)
 
     for (i = 0; options_of[i].number != &status_fd; i++)
         continue;
-    if (app->given[i] != NULL && cli_parse_int64(app->given[i], &status_fd) &&
+    if (app->given[i] != NULL && lk_text_integer(app->given[i], &status_fd) &&
         status_fd >= 0 && status_fd <= INT32_MAX &&
         fcntl((int)status_fd, F_GETFD) >= 0 && read_status_fd(app, &report))
         run_report_write(&report, &options, &signals, CLI_USAGE);

@@ -185,7 +185,7 @@ static void scan(process_list *list, size_t known, int number, pid_t session,
         entry = readdir(directory); /* only this thread uses the stream */
         if (entry == NULL)
             break;
-        if (!cli_parse_int64(entry->d_name, &pid) ||
+        if (!lk_text_integer(entry->d_name, &pid) ||
             !read_process((pid_t)pid, &one))
             continue;
         one.is_family = one.parent == self;

@@ -35,7 +35,7 @@ static int read_lines(const stock_till *till, sqlock_stock_line **out,
     }
     for (size_t i = 0; i < *count; i++) {
         lines[i].item = till->args[2 * i];
-        if (!cli_parse_int64(till->args[2 * i + 1], &lines[i].quantity)) {
+        if (!lk_text_integer(till->args[2 * i + 1], &lines[i].quantity)) {
             free(lines);
             return stock_misuse(till, "a QUANTITY must be a whole number");
         }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define TEXT_USUAL 256
 
@@ -51,29 +52,27 @@ static int refuse_value(sqlock_error *err)
                     "text that contains NUL");
 }
 
+static int push(sqlock_result *result, sqlock_value value, sqlock_error *err)
+{
+    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+}
+
 static int push_text(sqlock_result *result, const char *text, size_t length,
                      sqlock_error *err)
 {
-    sqlock_value value = {.type = SQLOCK_TEXT, .text = text, .length = length};
-
     if (memchr(text, '\0', length) != NULL)
         return refuse_value(err);
-    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+    return push(
+        result,
+        (sqlock_value){.type = SQLOCK_TEXT, .text = text, .length = length},
+        err);
 }
 
 static int push_integer(sqlock_result *result, int64_t integer,
                         sqlock_error *err)
 {
-    sqlock_value value = {.type = SQLOCK_INT64, .integer = integer};
-
-    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
-}
-
-static int push_null(sqlock_result *result, sqlock_error *err)
-{
-    sqlock_value value = {.type = SQLOCK_NULL};
-
-    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+    return push(result,
+                (sqlock_value){.type = SQLOCK_INT64, .integer = integer}, err);
 }
 
 /* Free the buffers for long texts, which are rare; called after each result. */
@@ -202,7 +201,7 @@ static int push_row(struct lk_mysql_connection *connection,
         const struct column *column = &reader->columns[i];
 
         if (column->is_null)
-            rc = push_null(result, err);
+            rc = push(result, (sqlock_value){.type = SQLOCK_NULL}, err);
         else if (reader->binds[i].buffer_type != MYSQL_TYPE_LONGLONG &&
                  column->length > sizeof column->usual)
             rc = push_long_text(connection, statement, reader, i, result, err);
@@ -254,27 +253,6 @@ out:
     return rc;
 }
 
-/* Read a decimal integer.  Return false if the text is none, or too large. */
-static bool read_integer(int64_t *out, const char *text, size_t length)
-{
-    bool negative = length > 0 && text[0] == '-';
-    int64_t value = 0;
-    size_t i;
-
-    for (i = negative ? 1 : 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' ||
-            __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_sub_overflow(value, text[i] - '0', &value))
-            return false;
-    }
-    /* `value` is never positive, since INT64_MIN has no positive counterpart.
-       */
-    if (!negative && value == INT64_MIN)
-        return false;
-    *out = negative ? value : -value;
-    return length > (negative ? 1U : 0U);
-}
-
 static int push_text_row(MYSQL_RES *rows, MYSQL_ROW row, sqlock_result *result,
                          sqlock_error *err)
 {
@@ -287,10 +265,11 @@ static int push_text_row(MYSQL_RES *rows, MYSQL_ROW row, sqlock_result *result,
         int64_t integer;
 
         if (row[i] == NULL)
-            rc = push_null(result, err);
+            rc = push(result, (sqlock_value){.type = SQLOCK_NULL}, err);
         else if (!is_integer(fields[i].type))
             rc = push_text(result, row[i], lengths[i], err);
-        else if (read_integer(&integer, row[i], lengths[i]))
+        else if (strlen(row[i]) == lengths[i] &&
+                 lk_text_integer(row[i], &integer))
             rc = push_integer(result, integer, err);
         else
             rc = refuse_value(err);
