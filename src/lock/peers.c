@@ -412,6 +412,7 @@ bool lk_peers_go_first(struct lk_part *part)
         lk_peers_end_wait(slot);
         return false;
     }
+    free(slot->peers.queue); /* of an opening that failed */
     slot->peers.queue = queue;
     return true;
 }
