@@ -34,6 +34,7 @@ struct registry_options {
     unsigned pool_size = 0;
     sqlock_key_rule key_rule = SQLOCK_KEY_CURRENT;
     sqlock_waiting waiting = SQLOCK_WAITING_AUTO;
+    bool detect_deadlocks = false;
     bool no_peers = false; // no Spring service shares the table
     sqlock_ownership ownership = default_ownership;
     /** called by any thread; the event's texts are valid during the call */
@@ -69,6 +70,7 @@ struct registry_options {
         out.pool_size = pool_size;
         out.key_rule = key_rule;
         out.waiting = waiting;
+        out.detect_deadlocks = detect_deadlocks;
         out.no_peers = no_peers;
         out.ownership = ownership;
         out.event_level = event_level;

@@ -264,6 +264,9 @@ static void test_errors()
     check(sqlock::registry::open(url, raw).mutex("raw").key() == "raw" &&
               viewed.key() != "viewed",
           "the options choose how names become keys");
+    raw.detect_deadlocks = true;
+    check(raw.native().detect_deadlocks && !options.native().detect_deadlocks,
+          "the options choose whether circles are looked for");
     auto held = registry.try_acquire("tried");
     check(held && held->held() && !registry.try_acquire("tried"),
           "what is not free is no optional");
