@@ -347,21 +347,24 @@ SELECT count(pg_notify('sqlock_' || left(e ->> 0, 8) || substr(e ->> 0, 10, 4),
 -- Passes a row on that is over and was not taken by the first who waits
 -- (src/lease/pass_on.c): reserves it for :client, or frees it, if nobody is
 -- left; and rings :rung.  A row that is shared stays as it is, but for QUEUE.
+-- The clock is read once, or else a row might end while its columns are made.
 UPDATE INT_LOCK AS L
-  SET HOLDER = CASE WHEN {ring_all} THEN NULL
-      WHEN {has_ended} THEN coalesce(:holder::varchar, HOLDER) ELSE HOLDER END,
-    CLIENT_ID = CASE WHEN {has_ended} THEN :client::varchar ELSE CLIENT_ID END,
-    CREATED_DATE = CASE WHEN {has_ended} THEN {now} ELSE CREATED_DATE END,
-    EXPIRED_AFTER = CASE WHEN NOT {has_ended} THEN EXPIRED_AFTER
-      WHEN :client::varchar IS NULL THEN {now} - interval '18262 days 12 hours'
-      ELSE {now} + interval '1 second' END,
-    FENCE = CASE WHEN {has_ended} THEN greatest(FENCE + 1, {now_us})
-      ELSE FENCE END, QUEUE = :queue::varchar
+  SET (CLIENT_ID, CREATED_DATE, EXPIRED_AFTER, FENCE, HOLDER, QUEUE) =
+    (SELECT CASE WHEN T.has_ended THEN :client::varchar ELSE L.CLIENT_ID END,
+      CASE WHEN T.has_ended THEN F.now ELSE L.CREATED_DATE END,
+      CASE WHEN NOT T.has_ended THEN L.EXPIRED_AFTER WHEN :client::varchar
+        IS NULL THEN F.now - interval '18262 days 12 hours'
+        ELSE F.now + interval '1 second' END,
+      CASE WHEN T.has_ended THEN greatest(L.FENCE + 1, {now_us})
+        ELSE L.FENCE END,
+      CASE WHEN {ring_all} THEN NULL
+        WHEN T.has_ended THEN coalesce(:holder::varchar, L.HOLDER)
+        ELSE L.HOLDER END, :queue::varchar
+    FROM (SELECT {now} AS now) AS F, LATERAL (SELECT L.CLIENT_ID IS NULL OR
+        L.EXPIRED_AFTER < F.now AS has_ended) AS T)
   WHERE {row} AND QUEUE = :old_queue::varchar AND FENCE = :token AND
     CASE WHEN CLIENT_ID IS NULL THEN CREATED_DATE < {now}
       ELSE EXPIRED_AFTER < {now} OR {is_shared} END;
--- ---- define has_ended (sqlock)
-(CLIENT_ID IS NULL OR EXPIRED_AFTER < {now})
 -- ---- define ring_all (sqlock queue)
 (SELECT count(pg_notify('sqlock_' || left(t, 8) || substr(t, 10, 4), t))
   FROM json_array_elements_text(:rung::json) AS J (t)) < 0
@@ -653,17 +656,19 @@ UPDATE INT_LOCK AS L
 -- Changes the limit of a lock, and lets those look who wait and have room.  The
 -- limit that it has changes nothing: the trigger of upgrade-spring6.sql takes a
 -- new CREATED_DATE alone for that of an old program.  Nor does that of a row
--- which a Spring service has, and deletes when it releases the lock.
+-- which a Spring service has, and deletes when it releases the lock.  The clock
+-- is read before it is asked whether the lock is shared, which may just end.
 UPDATE INT_LOCK AS L
   SET (CREATED_DATE, HOLDER, SHARERS) =
-    (SELECT CASE WHEN R.queue IS NULL THEN L.CREATED_DATE ELSE {now} END,
+    (SELECT CASE WHEN R.queue IS NULL THEN L.CREATED_DATE ELSE F.now END,
       CASE WHEN {ring_sharers} THEN NULL ELSE L.HOLDER END,
       CASE WHEN {permits_of_row} IS NULL
         THEN '{"g":"00000000-0000-0000-0000-000000000000","n":"' || F.permits ||
           '","s":[0]}'
         ELSE overlay(L.SHARERS PLACING F.permits FROM 50 FOR 6) END
-    FROM (SELECT lpad(:permits::bigint::text, 6, '0') AS permits) AS F,
-      LATERAL (SELECT CASE WHEN {is_waited_for} AND {is_shared} AND
+    FROM (SELECT lpad(:permits::bigint::text, 6, '0') AS permits, {now} AS now,
+        {is_shared} AS is_shared) AS F,
+      LATERAL (SELECT CASE WHEN {is_waited_for} AND F.is_shared AND
             {permits_of_row} <> :permits::bigint
           THEN L.QUEUE END AS queue,
         CASE :permits::bigint WHEN 0 THEN 999999999 ELSE :permits::bigint END -
