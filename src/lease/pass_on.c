@@ -4,7 +4,9 @@
  * A call is the end that the called tickets get, a second from now, which QUEUE
  * begins with: who is alive renews its ticket, and so gives it another end.
  * Where waiters cannot be rung, since each hears one other only, those look now
- * and then by themselves, and a call takes no ticket whose owner has its bell.
+ * and then by themselves, and a call takes no ticket whose owner has its bell;
+ * but of a row that is shared, where no second of the row's goes by for it, one
+ * that has given no sign for so long that each that lives would have looked.
  */
 #include "lease/pass_on.h"
 
@@ -21,6 +23,9 @@
 
 #define ID_LENGTH (SQLOCK_KEY_SIZE - 1)
 #define CALLED_US (INT64_C(1000) * LK_RESERVED_MS)
+
+/* After a call for so long a bell is no sign of life. */
+#define DEAF_US (5 * CALLED_US)
 
 /* A queue, and what becomes of it. */
 struct passing {
@@ -130,6 +135,13 @@ static bool plan(struct passing *passing)
            passing->dropped != NULL;
 }
 
+/* Return whether those whose tickets go may have their bells. */
+static bool is_deaf(const struct passing *passing)
+{
+    return !passing->is_over &&
+           lk_tickets_called_us(passing->queue) + DEAF_US < passing->now_us;
+}
+
 /* Send the plan.  Return 1; or 0 if the row has changed, or one of the dropped
  * has its bell; or a result of lk_store_run(). */
 static int carry_out(struct lk_store *store, const char *key,
@@ -150,7 +162,8 @@ static int carry_out(struct lk_store *store, const char *key,
     lk_argument_text(&arguments, SQLOCK_P_QUEUE,
                      passing->kept_count > 0 ? passing->kept : NULL);
     lk_argument_text(&arguments, SQLOCK_P_RUNG, passing->rung);
-    lk_argument_text(&arguments, SQLOCK_P_DROPPED, passing->dropped);
+    lk_argument_text(&arguments, SQLOCK_P_DROPPED,
+                     is_deaf(passing) ? "[]" : passing->dropped);
     return lk_store_change(store, SQLOCK_SQL_PASS_ON, &arguments, &run, NULL);
 }
 
@@ -199,7 +212,8 @@ int lk_row_pass_on(struct lk_store *store, const char *key, int64_t deadline_ns)
     rc = lk_row_queue(store, key, deadline_ns, &row, &queue, NULL);
     if (rc == 0 && queue != NULL && (!row.is_taken || row.is_shared)) {
         rc = pass_on(store, key, deadline_ns, &row, queue, true, &has_dropped);
-        if (rc == 0 && has_dropped && bell != NULL && bell->is_of_one)
+        if (rc == 0 && has_dropped && !row.is_taken && bell != NULL &&
+            bell->is_of_one)
             rc = pass_on(store, key, deadline_ns, &row, queue, false,
                          &has_dropped);
     }
