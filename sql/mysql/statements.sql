@@ -45,15 +45,21 @@ CASE WHEN SUBSTR(CLIENT_ID, 15, 1) = '8' AND
   SUBSTR(CLIENT_ID, 28) REGEXP '^[0-9]+$'
   THEN CAST(SUBSTR(CLIENT_ID, 28) AS SIGNED) * 1000 ELSE :peer_ttl END
 
+-- ---- define waited
+-- For how long the statement has waited by now, in us.  A claim or a renewal that
+-- was given up while it waited, at the gate or in Galera for a row that other nodes
+-- write, may come after its own repetition: so the end of a lease is counted from
+-- when it is written, or that of the repetition would become an earlier one.
+TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))
 -- ---- define new_end (sqlock spring7)
 -- The end of a lease that begins now, and of one that is renewed.
-TIMESTAMPADD(MICROSECOND, :ttl, {now})
+TIMESTAMPADD(MICROSECOND, :ttl + {waited}, {now})
 -- ---- define new_end (spring6)
-TIMESTAMPADD(MICROSECOND, :ttl - :peer_ttl, {now})
+TIMESTAMPADD(MICROSECOND, :ttl + {waited} - :peer_ttl, {now})
 -- ---- define renewed (sqlock spring7)
 EXPIRED_AFTER = {new_end}
 -- ---- define renewed (spring6)
-CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl - {ttl_of_row}, {now})
+CREATED_DATE = TIMESTAMPADD(MICROSECOND, :ttl + {waited} - {ttl_of_row}, {now})
 
 -- ---- define is_over (sqlock)
 -- MySQL executes assignments from left to right, and each one sees the values
@@ -117,11 +123,12 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
 -- ---- claim unqueued (sqlock) [insert id]
 -- As claim, of a free lock whose row is there and has no tickets.  The server
 -- resolves each item of a prepared statement anew for each execution, so the
--- text of claim is much of its cost; and it is written to the binary log.
+-- text of claim is much of its cost; and it is written to the binary log.  It
+-- changes no lease of its own, so it may come late.
 UPDATE INT_LOCK
   SET FENCE = LAST_INSERT_ID(greatest(FENCE + 1, {now_us})),
     CREATED_DATE = {now}, CLIENT_ID = :client, LOCK_NAME = :name,
-    HOLDER = :holder, {renewed}
+    HOLDER = :holder, EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, :ttl, {now})
   WHERE {row} AND QUEUE IS NULL AND (CLIENT_ID IS NULL OR {ends} < {now});
 
 -- ---- claim reserved (sqlock) [insert id]
@@ -145,10 +152,7 @@ UPDATE INT_LOCK
 -- comment would be one too many.  Those who enqueue come one after another
 -- through a gate before they ask for the row: InnoDB gives a row on to one of
 -- hundreds who wait for it in a time that grows with the square of their
--- number, so of 250 who came within half a second none was served.  The clock
--- is that of the statement's beginning, before the gate: a claim that was given
--- up there comes after its own repetition, whose end, seconds later, has to stay.
--- One that is later still was set by a clock that was ahead (F15).
+-- number, so of 250 who came within half a second none was served.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
@@ -165,8 +169,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     CLIENT_ID = IF(LAST_INSERT_ID() = 0, NULLIF(CLIENT_ID, :client), :client),
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, :name),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, :holder),
-    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0 OR EXPIRED_AFTER BETWEEN {new_end}
-      AND {new_end} + INTERVAL 10 SECOND, EXPIRED_AFTER, {new_end}),
+    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {new_end}),
     QUEUE = IF(LAST_INSERT_ID() = 0, {queue_with}, {queue_left}),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
       FENCE + 0 * LAST_INSERT_ID(FENCE | 4611686018427387904)),
@@ -424,7 +427,7 @@ LOCATE(CONCAT('["', :client), SHARERS)
   {at_share} > 0 AND
   SUBSTR(SHARERS, {at_share} + 40, 16) >= CAST({now_us} AS CHAR))
 -- ---- define end_of_share (sqlock)
-CAST({now_us} + :ttl AS SIGNED)
+CAST({now_us} + :ttl + {waited} AS SIGNED)
 -- ---- define new_share (sqlock)
 -- The share of the claim, but for its token.
 '["', :client, '",', {end_of_share}, ',', {now_us}, ',"',
@@ -478,11 +481,11 @@ coalesce(SUM(IF(q_weight = 0, 1000000000, q_weight)), 0)
 -- over goes with each that joins: so they do not pile up, and no list is made
 -- anew.  The insert id is as that of enqueue.  SHARERS is assigned before
 -- CLIENT_ID: a group that begins differs from CLIENT_ID until then.
-INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
-    FENCE, LOCK_NAME, HOLDER, SHARERS)
-  VALUES (:key, :region, {group}, {now}, {new_end}, LAST_INSERT_ID({now_us}),
-    :name, {group_with_bell}, CONCAT({new_group}, LPAD(:permits, 6, '0'),
-    {its_first}, LPAD({now_us}, 19, '0'), '","', :shown, '"],0]}'))
+INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, FENCE,
+    LOCK_NAME, HOLDER, SHARERS, EXPIRED_AFTER)
+  VALUES (:key, :region, {group}, {now}, LAST_INSERT_ID({now_us}), :name,
+    {group_with_bell}, CONCAT({new_group}, LPAD(:permits, 6, '0'),
+    {its_first}, LPAD({now_us}, 19, '0'), '","', :shown, '"],0]}'), {new_end})
   ON DUPLICATE KEY UPDATE
     QUEUE = IF({is_waited_for}, QUEUE, NULL),
     FENCE = CASE WHEN {has_share} THEN FENCE + 0 * LAST_INSERT_ID(
@@ -527,9 +530,9 @@ CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"',
 -- the row's end is later than the new one.
 UPDATE INT_LOCK
   SET CREATED_DATE = least(CREATED_DATE, {now}),
+    SHARERS = INSERT(SHARERS, {at_share} + 40, 16, {end_of_share}),
     EXPIRED_AFTER = IF(EXPIRED_AFTER <= {new_end}, {new_end},
-      greatest({new_end}, TIMESTAMPADD(MICROSECOND, {latest_of_others}, {epoch}))),
-    SHARERS = INSERT(SHARERS, {at_share} + 40, 16, {end_of_share})
+      greatest({new_end}, TIMESTAMPADD(MICROSECOND, {latest_of_others}, {epoch})))
   WHERE {row} AND {has_share};
 -- ---- define latest_of_others (sqlock)
 coalesce((SELECT MAX(s_end)
@@ -650,8 +653,8 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 -- reads the rows afterwards.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
-  SELECT j.k, :region, j.c, {now}, TIMESTAMPADD(MICROSECOND, j.t, {now}),
-    LAST_INSERT_ID({now_us}), j.n, j.h
+  SELECT j.k, :region, j.c, {now}, {end_of_item}, LAST_INSERT_ID({now_us}),
+    j.n, j.h
   FROM {leases}
   ON DUPLICATE KEY UPDATE
     FENCE = CASE WHEN {is_over}
@@ -666,8 +669,7 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     CLIENT_ID = IF(LAST_INSERT_ID() = 0, CLIENT_ID, j.c),
     LOCK_NAME = IF(LAST_INSERT_ID() = 0, LOCK_NAME, j.n),
     HOLDER = IF(LAST_INSERT_ID() = 0, HOLDER, j.h),
-    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER,
-      TIMESTAMPADD(MICROSECOND, j.t, {now}))
+    EXPIRED_AFTER = IF(LAST_INSERT_ID() = 0, EXPIRED_AFTER, {end_of_item})
   /*M!100500 RETURNING LOCK_KEY, FENCE, CLIENT_ID */;
 -- ---- claim many (spring7)
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
@@ -684,10 +686,10 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
         EXPIRED_AFTER + INTERVAL 1 SECOND, {end_of_item}), EXPIRED_AFTER)
   /*M!100500 RETURNING LOCK_KEY,
     TIMESTAMPDIFF(MICROSECOND, {epoch}, CREATED_DATE), CLIENT_ID */;
--- ---- define end_of_item (spring7)
-TIMESTAMPADD(MICROSECOND, j.t, {now})
+-- ---- define end_of_item (sqlock spring7)
+TIMESTAMPADD(MICROSECOND, j.t + {waited}, {now})
 -- ---- define end_of_item (spring6)
-TIMESTAMPADD(MICROSECOND, j.t - :peer_ttl, {now})
+TIMESTAMPADD(MICROSECOND, j.t + {waited} - :peer_ttl, {now})
 -- ---- claim many (spring6)
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SELECT j.k, :region, IF({token_is_set}, j.c, NULL), {end_of_item}
@@ -708,7 +710,8 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
 -- makes the server execute it first, as in reap.  With OF t, MySQL does not try
 -- to lock the items; MariaDB has no such clause, and skips comments for this
 -- version of MySQL.  The lease's end is computed from a "now" that is also the
--- insert id.
+-- insert id, by which the library tells the rows that were renewed: the statement
+-- does not wait, so {waited} is none of it.
 UPDATE (SELECT t.LOCK_KEY AS k, j.t FROM {rows_of_leases}
     WHERE CLIENT_ID = j.c AND {ends} >= {now}
     LIMIT 1000000 FOR UPDATE /*!80001 OF t */ SKIP LOCKED) AS j
