@@ -1089,13 +1089,13 @@ SELECT CASE WHEN SUBSTRING_INDEX(EPOCH, ' ', 1) = {server} AND
 -- ---- begin grace (sqlock) [not prepared]
 -- Notes that the data have another history.  The row that nobody has written yet is
 -- as old as the table, which is empty then.  The epoch is a parameter, since a
--- replica would write its own.  A grace that has begun goes on: leases were longer
--- then.  A row that says something else by now stays.  SINCE rises with each,
+-- replica would write its own.  The leases of the grace before are over by then,
+-- too: LONGEST_MS is not lowered in one; and the clock by which it was to end may
+-- have been ahead.  A row that says something else by now stays.  SINCE rises with each,
 -- whatever the clocks say.
 UPDATE INT_LOCK_SERVER
   SET GRANTS_FROM = CASE WHEN EPOCH IS NULL THEN GRANTS_FROM
-      ELSE GREATEST(GRANTS_FROM,
-        TIMESTAMPADD(MICROSECOND, LONGEST_MS * 1000, {now})) END,
+      ELSE TIMESTAMPADD(MICROSECOND, LONGEST_MS * 1000, {now}) END,
     SINCE = GREATEST({now}, TIMESTAMPADD(MICROSECOND, 1, SINCE)), EPOCH = :name, NOTE = NULL
   WHERE EPOCH <=> :old_epoch;
 

@@ -1173,14 +1173,14 @@ SELECT {epoch} || coalesce(' ' ||
 -- ---- begin grace (sqlock) [not prepared]
 -- Notes that the data have another history.  The row that nobody has written yet is
 -- as old as the table, which is empty then.  Before the first mark nothing can have
--- been forgotten.  A grace that has begun goes on: leases were longer then.  A row
--- that says something else by now stays: it may have a mark that was not there when
--- it was read.  SINCE rises with each but a first mark, whatever the clocks say.
+-- been forgotten.  The leases of the grace before are over by then, too: LONGEST_MS
+-- is not lowered in one; and the clock by which it was to end may have been ahead.  A
+-- row that says something else by now stays: it may have a mark that was not there
+-- when it was read.  SINCE rises with each but a first mark, whatever the clocks say.
 UPDATE INT_LOCK_SERVER AS S
   SET GRANTS_FROM = CASE
       WHEN coalesce(S.EPOCH = split_part(:name::varchar, ' ', 1), true)
-      THEN GRANTS_FROM
-      ELSE greatest(GRANTS_FROM, {now} + LONGEST_MS * interval '1 millisecond') END,
+      THEN GRANTS_FROM ELSE {now} + LONGEST_MS * interval '1 millisecond' END,
     SINCE = CASE WHEN S.EPOCH = split_part(:name::varchar, ' ', 1) THEN SINCE
       ELSE greatest({now}, SINCE + interval '1 microsecond') END,
     EPOCH = :name, NOTE = NULL

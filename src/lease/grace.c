@@ -213,12 +213,11 @@ static bool was_there(struct lk_grace *grace, const char *server)
 
 /* Return for how many us nothing is granted.  A login that may not write the
  * row cannot note a new epoch: for it the grace begins when it first sees
- * that, and ends no sooner than the one before. */
+ * that. */
 static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
 {
     bool was_seen;
     const sqlock_value *cells = row->cells;
-    int64_t left_us;
 
     /* Nobody has used the table yet, or nobody can say what happened. */
     if (cells[EPOCH].type != SQLOCK_TEXT || !is_epoch_known(row))
@@ -226,9 +225,8 @@ static int64_t left_us_of(struct lk_store *store, const sqlock_result *row)
     was_seen = was_there(&store->grace, cells[SERVERS_EPOCH].text);
     if (is_of_server(row))
         return cells[LEFT_US].integer;
-    left_us = was_seen ? lk_grace_left_ns(store) / 1000
-                       : cells[LONGEST_MS].integer * 1000;
-    return lk_later(left_us, cells[LEFT_US].integer);
+    return was_seen ? lk_grace_left_ns(store) / 1000
+                    : cells[LONGEST_MS].integer * 1000;
 }
 
 /* Return whether an epoch is that of an old primary of PostgreSQL, which

@@ -43,18 +43,20 @@ static int run_change(struct change *change, sqlock_statement_kind kind,
         .is_reserved = change->is_reserved,
         .is_repeatable = true,
         .waits_for_row = true,
+        .grants = kind == SQLOCK_SQL_SHORTEN_GRACE,
     };
+    sqlock_error own = {0};
     int rc;
 
     lk_argument_integer(&arguments, SQLOCK_P_TTL, change->ttl_ms * 1000);
     lk_argument_text(&arguments, SQLOCK_P_NAME, position);
-    rc = lk_store_run(change->store, kind, &run, result, err);
+    rc = lk_store_run(change->store, kind, &run, result, &own);
     change->is_held_up = rc == SQLOCK_EBUSY || rc == SQLOCK_EUNCERTAIN;
-    return rc == SQLOCK_EUNCERTAIN
-               ? lk_error(err, SQLOCK_EUNREACHABLE,
-                          "the database did not confirm in time that leases "
-                          "may be as long as this one")
-               : rc;
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(&own, SQLOCK_EUNREACHABLE,
+                      "the database did not confirm in time that leases may be "
+                      "as long as this one");
+    return lk_error_pass(err, &own, run.is_held_back ? 0 : rc);
 }
 
 /* Write one.  Return 1 if it was made, 0 if the row did not let it, or an

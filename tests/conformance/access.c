@@ -223,8 +223,7 @@ static void test_the_least_rights_are_enough(void **state)
 
 /* A login that may only read the row of the server, which is of another one,
  * cannot note that.  It waits once, from when it first saw that: not again with
- * each session, nor with each look; and for the grace before, which lasts
- * longer. */
+ * each session, nor with each look. */
 static void test_F57_a_login_that_only_reads_the_row_waits_once(void **state)
 {
     struct fixture *f = *state;
@@ -256,13 +255,7 @@ static void test_F57_a_login_that_only_reads_the_row_waits_once(void **state)
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
-    (void)sql_run(&f->sql, "UPDATE %s SET GRANTS_FROM = '2100-01-01'", server);
-    registry = fixture_registry_at(f, login.url, NULL);
-    assert_true(sqlock_registry_grace_ms(registry) > 8000);
-    registry_end(registry);
-    (void)sql_run(&f->sql,
-                  "UPDATE %s SET EPOCH = NULL, LONGEST_MS = 30000, "
-                  "GRANTS_FROM = SINCE",
+    (void)sql_run(&f->sql, "UPDATE %s SET EPOCH = NULL, LONGEST_MS = 30000",
                   server);
     login_drop(&login, f);
 }
