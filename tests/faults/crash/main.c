@@ -56,6 +56,7 @@ void check_that_two_hold_it(const struct user *before, const char *url,
 void check_that_nobody_gets_it(const struct user *before, const char *url,
                                const char *prefix)
 {
+    int64_t token = sqlock_token(before->lock);
     struct user after;
     sqlock_error err = {0};
 
@@ -66,6 +67,7 @@ void check_that_nobody_gets_it(const struct user *before, const char *url,
     assert_lock_ok(sqlock_acquire(after.lock, TTL_MS + PATIENCE_MS, NULL, &err),
                    &err);
     assert_int_equal(sqlock_remaining_ms(before->lock), 0);
+    assert_true(token > 0 && sqlock_token(after.lock) > token);
     user_end(&after);
 }
 
@@ -76,8 +78,9 @@ void crash_again(void (*crash)(void))
 
     for (long i = 0; i < rounds; i++)
         crash();
-    print_message("%ld crashes: 1 overlap in each without the table, 0 with "
-                  "it\n",
+    print_message("%ld crashes, each of which forgot a lease: 0 overlaps and a "
+                  "higher token, and 1 overlap in each without what tells of "
+                  "them\n",
                   rounds);
 }
 

@@ -1,10 +1,12 @@
 /*
  * mariadb.c - a MariaDB server that waits for its disk grants at once after a
- * crash; one that does not grants nothing; but it does without the table
- * INT_LOCK_SERVER
+ * crash; one that does not grants nothing, whether it was killed or its machine
+ * lost its power; but it does without the table INT_LOCK_SERVER
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "crash.h"
 
@@ -12,6 +14,9 @@ static const struct database *const mysql = &databases[1];
 static const char with_table[] = "gr_", without_table[] = "ng_";
 static const char durable_table[] = "du_";
 static struct sql admin;
+/* innodb_flush_log_at_trx_commit: a commit waits for the disk (1), is written
+ * and not flushed (2), or stays in the server's memory (0). */
+static int flush;
 
 static const char *admin_url(void)
 {
@@ -51,13 +56,44 @@ static bool has_run_for_a_while(void)
                        "= 'UPTIME'") > 4;
 }
 
-/* Let the server write what it has committed until now. */
+/* Run a command in the server's folder. */
+static void run_at_server(const char *command)
+{
+    char text[512];
+    char *folder = strdup(cluster_variable("crash", "MYSQL_PIDFILE"));
+
+    assert_non_null(folder);
+    *strrchr(folder, '/') = '\0';
+    (void)snprintf(text, sizeof text, "cd %s && %s", folder, command);
+    free(folder);
+    assert_int_equal(system(text), 0); /* NOLINT: of our own making */
+}
+
+static void set_flush(int when)
+{
+    (void)sql_run(&admin, "SET GLOBAL innodb_flush_log_at_trx_commit = %d",
+                  when);
+}
+
+/* Let the server flush what it has committed until now.  No page is written
+ * before its log is flushed, and of so few none is written soon. */
 static void keep_all(void)
 {
     assert_becomes_true(has_run_for_a_while(), PATIENCE_MS);
-    (void)sql_run(&admin, "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
+    set_flush(1);
     (void)sql_run(&admin, "UPDATE gr_LOCK_SERVER SET NOTE = UUID()");
-    (void)sql_run(&admin, "SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+    run_at_server("cp data/ib_logfile0 flushed");
+    set_flush(flush);
+}
+
+/* Kill the server.  The machine still has all that was written, so the log
+ * becomes what was flushed of it: as if the power were cut. */
+static void lose_all(void)
+{
+    if (flush == 2)
+        run_at_server("touch hold && { while [ -e pid ]; do sleep 0.1; done;"
+                      " cp flushed data/ib_logfile0; rm hold; } &");
+    server_restart(&admin, admin_url(), SIGKILL);
 }
 
 static void crash(void)
@@ -72,24 +108,25 @@ static void crash(void)
     user_begin(&forgotten, url(), without_table);
     assert_lock_ok(sqlock_acquire(graced.lock, 0, NULL, &err), &err);
     assert_lock_ok(sqlock_acquire(forgotten.lock, 0, NULL, &err), &err);
-    server_restart(&admin, admin_url(), SIGKILL);
+    lose_all();
     check_that_two_hold_it(&forgotten, url(), without_table);
     check_that_nobody_gets_it(&graced, url(), with_table);
     user_end(&graced);
     user_end(&forgotten);
 }
 
-/* Let the server wait for its disk or not, from now on and when it is started
- * again. */
-static void set_durable(bool is_durable)
+/* Let the server do so from now on, and when it is started again. */
+static void keep_flush(int when)
 {
-    static const char set[] = "SET GLOBAL innodb_flush_log_at_trx_commit =";
     FILE *init = fopen(cluster_variable("crash", "CRASH_INIT"), "w");
 
     assert_non_null(init);
-    assert_true(fprintf(init, "%s %d;\n", set, is_durable) > 0);
+    assert_true(fprintf(init,
+                        "SET GLOBAL innodb_flush_log_at_trx_commit = %d;\n",
+                        when) > 0);
     assert_int_equal(fclose(init), 0);
-    (void)sql_run(&admin, "%s %d", set, is_durable);
+    set_flush(when);
+    flush = when;
 }
 
 static void test_F61_a_server_that_forgets_nothing_grants_at_once(void **state)
@@ -98,7 +135,7 @@ static void test_F61_a_server_that_forgets_nothing_grants_at_once(void **state)
     sqlock_error err = {0};
 
     (void)state;
-    set_durable(true);
+    keep_flush(1);
     cluster_create_table(url(), durable_table);
     user_begin(&before, url(), durable_table);
     assert_lock_ok(sqlock_acquire(before.lock, 0, NULL, &err), &err);
@@ -110,13 +147,21 @@ static void test_F61_a_server_that_forgets_nothing_grants_at_once(void **state)
     assert_lock_ok(sqlock_acquire(after.lock, 0, NULL, &err), &err);
     user_end(&after);
     user_end(&before);
-    set_durable(false);
+    keep_flush(0);
 }
 
 static void test_F61_a_server_that_forgets_leases_grants_none(void **state)
 {
     (void)state;
     crash_again(crash);
+}
+
+static void test_F61_a_server_whose_power_is_cut_grants_none(void **state)
+{
+    (void)state;
+    keep_flush(2);
+    crash_again(crash);
+    keep_flush(0);
 }
 
 const struct group mariadb_group = {
@@ -126,8 +171,9 @@ const struct group mariadb_group = {
             cmocka_unit_test(
                 test_F61_a_server_that_forgets_nothing_grants_at_once),
             cmocka_unit_test(test_F61_a_server_that_forgets_leases_grants_none),
+            cmocka_unit_test(test_F61_a_server_whose_power_is_cut_grants_none),
         },
-    .count = 2,
+    .count = 3,
     .open = set_up,
     .close = tear_down,
     .is_sequence = true,
