@@ -38,7 +38,11 @@ init_commands() { # LAYOUT
         is "$1: init --longest-ttl, without a row of the server" "$status" 64
         has "$1: says that there is none" "$err" "LOCK_SERVER"
         ;;
-    *) is "$1: init --longest-ttl" "$status" 0 ;;
+    *)
+        is "$1: init --longest-ttl" "$status" 0
+        is "$1: and leases become as short again" "$(client \
+            <<<"SELECT LEAST_MS FROM ${prefix}LOCK_SERVER;")" 120000
+        ;;
     esac
     run init --print --longest-ttl 2m
     is "$1: init --longest-ttl prints nothing" "$status" 64
