@@ -137,6 +137,13 @@ listen primary
         setpriv --pdeathsig TERM "$tree/usr/sbin/haproxy" -db \
         -f "$dir/haproxy.cfg" >"$dir/haproxy.log" 2>&1 &
     children+=($!)
+    wait_for 30 $! leads_to_primary || give_up "HAProxy leads to no primary"
+}
+
+leads_to_primary() {
+    [ "$(PGPASSWORD=$SQLOCK_TEST_PASSWORD "$bin/psql" -X -q -A -t \
+        -h 127.0.0.1 -p "$proxy_port" -U postgres -d sqlock \
+        -c 'SELECT pg_is_in_recovery()')" = f ]
 }
 
 give_up() { # WHAT
