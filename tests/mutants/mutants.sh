@@ -68,11 +68,12 @@ goals_of() { # WORDS...
 
 # Run a test of the copy, and return its status.
 run_test() { # WORDS...
-    local words=("$@") servers='' command
+    local words=("$@") servers='' command with=tools/servers
     if [ "$1" = on ]; then
         servers=$2
         words=("${@:3}")
     fi
+    [ "${words[0]}" != crash ] || with=faults/crash # servers of its own
     case ${words[0]} in
     script) command=(bash "${words[1]}") ;;
     pytest)
@@ -86,7 +87,7 @@ run_test() { # WORDS...
         PYTHONPATH=$tree/src/python SQLOCK_TEST_DIR=$dir \
         SQLOCK_TEST_SQLITE_URL=sqlite:$dir/test.db SQLOCK_TEST_SERVERS=$servers \
         timeout -k 5 "$MUTANT_SECONDS" \
-        bash tests/tools/servers/with.sh "${command[@]}")
+        bash "tests/$with/with.sh" "${command[@]}")
 }
 
 # A line of a test that has come to its end.
