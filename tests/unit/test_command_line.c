@@ -53,6 +53,8 @@ static void test_what_may_be_a_secret_is_not(void **state)
     check("-c mysql~-phunter2", " -c ...");
     check("{\"password\":\"hunter2\"}", " ...");
     check("ghp16C7e42F292c6912E7710c838347Ae178B4a", " ...");
+    check("k3y4567890123456789 k3y45678901234567890", " k3y4567890123456789 "
+                                                      "...");
     check("\xc3\xa4", " ...");
 }
 

@@ -222,6 +222,63 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
         lk_pool_give(&pooled->db.pool, lent[i]);
 }
 
+static char *lead_to(struct pooled *pooled, char *path)
+{
+    char *before = pooled->db.url.path;
+
+    pooled->db.url.path = path;
+    return before;
+}
+
+static void test_a_loan_that_could_not_be_opened_is_none(void **state)
+{
+    struct pooled *pooled = *state;
+    char nowhere[] = "/tmp/sqlock-pool.nowhere";
+    char *path = lead_to(pooled, nowhere);
+    struct lk_connection *none;
+    sqlock_error err = {0};
+
+    lk_pool_drain(&pooled->db.pool);
+    for (int i = 0; i <= CONNECTIONS; i++)
+        assert_code(SQLOCK_EUNREACHABLE,
+                    borrow(pooled, sqlock_monotonic_ns(), &none, &err), &err);
+    (void)lead_to(pooled, path);
+}
+
+static void test_a_renewal_borrows_a_connection_in_an_outage(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_db *db = &pooled->db;
+    char nowhere[] = "/tmp/sqlock-pool.nowhere";
+    const struct lk_wish at_once = {.latest_ns = LK_NEVER};
+    struct lk_connection *borrowed = NULL;
+    char *path = lead_to(pooled, nowhere);
+    int rc = lk_db_take(db, &db->reserved, &at_once, &borrowed, NULL);
+
+    (void)lead_to(pooled, path);
+    assert_int_equal(rc, 0);
+    assert_ptr_equal(borrowed->pool, &db->pool);
+    lk_pool_give(&db->pool, borrowed);
+}
+
+/* A connection that has written may do what a new one refuses; but that tells
+ * nothing of conflicts, nor of what was cancelled or may have been done. */
+static void test_a_new_connection_is_unproven_by_what_it_refuses(void **state)
+{
+    static const int others[] = {0, SQLOCK_EBUSY, SQLOCK_ERETRY,
+                                 SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN};
+    struct lk_connection *connection = take(*state);
+
+    atomic_store(&connection->has_written, false);
+    assert_true(lk_db_is_unproven(connection, SQLOCK_EACCESS));
+    assert_true(lk_db_is_unproven(connection, SQLOCK_EUNREACHABLE));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(lk_db_is_unproven(connection, others[i]));
+    atomic_store(&connection->has_written, true);
+    assert_false(lk_db_is_unproven(connection, SQLOCK_EACCESS));
+    lk_pool_give(connection->pool, connection);
+}
+
 /* Connections that are kept for leases do not count against the pool's size, up
  * to so many. */
 static void test_no_more_are_kept_beside_the_size_than_its_limit(void **state)
@@ -500,6 +557,14 @@ static void test_what_could_not_be_set_up_may_be_cleared(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_a_loan_that_could_not_be_opened_is_none, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_a_renewal_borrows_a_connection_in_an_outage, open_pool,
+        close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_a_new_connection_is_unproven_by_what_it_refuses, open_pool,
+        close_pool),
     cmocka_unit_test_setup_teardown(
         test_no_more_are_kept_beside_the_size_than_its_limit, open_pool,
         close_pool),

@@ -1,7 +1,10 @@
 /*
- * test_row.c - for how long a taken row is not to be claimed
+ * test_row.c - for how long a taken row is not to be claimed, and what a row
+ * tells of a lease
  */
 #include "unit.h"
+
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "lease/row.h"
@@ -33,7 +36,59 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
     }
 }
 
+/* The rows are judged for a lease "mine" with token 7, which ends at 100, and a
+ * statement about it that was sent first at sent_ns. */
+static void test_a_row_tells_what_has_become_of_a_lease(void **state)
+{
+    static const struct {
+        const char *client_id; /* NULL: there is no row */
+        int64_t token;
+        int64_t sent_ns;
+        bool is_taken, is_broken, was_uncertain, is_spring;
+        enum lk_verdict verdict;
+    } rows[] = {
+        {"mine", 7, 50, true, false, false, false, LK_VERDICT_HELD},
+        {"mine", 7, LK_NEVER, false, false, false, false, LK_VERDICT_OVER},
+        {"mine", 8, 50, true, false, false, false, LK_VERDICT_LOST},
+        {"mine", 8, 50, true, false, false, true, LK_VERDICT_HELD},
+        {"other", 8, 50, true, false, false, false, LK_VERDICT_LOST},
+        {"other", 8, 50, true, false, true, false, LK_VERDICT_UNKNOWN},
+        {"other", 8, 50, true, true, true, false, LK_VERDICT_LOST},
+        {"other", 8, LK_NEVER, true, false, true, false, LK_VERDICT_LOST},
+        {"", 7, 50, false, false, false, false, LK_VERDICT_FREED},
+        {"", 7, 200, false, false, false, false, LK_VERDICT_FREED},
+        {"", 8, 50, false, false, false, false, LK_VERDICT_LOST},
+        {NULL, 0, 50, false, false, false, false, LK_VERDICT_LOST},
+        {NULL, 0, 50, false, false, true, false, LK_VERDICT_FREED},
+        {NULL, 0, 50, false, false, false, true, LK_VERDICT_FREED},
+        {NULL, 0, 100, false, false, true, false, LK_VERDICT_UNKNOWN},
+        {NULL, 0, 100, false, false, false, true, LK_VERDICT_LOST},
+    };
+    const struct lk_lease lease = {.client_id = "mine",
+                                   .answered.token = 7,
+                                   .believed.until_boot_ns = 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct lk_store store = {.layout = rows[i].is_spring
+                                                     ? SQLOCK_LAYOUT_SPRING7
+                                                     : SQLOCK_LAYOUT_SQLOCK};
+        struct lk_row row = {.exists = rows[i].client_id != NULL,
+                             .token = rows[i].token,
+                             .is_taken = rows[i].is_taken,
+                             .is_broken = rows[i].is_broken};
+
+        if (row.exists)
+            (void)snprintf(row.client_id, sizeof row.client_id, "%s",
+                           rows[i].client_id);
+        if (lk_row_judge(&store, &row, &lease, rows[i].sent_ns,
+                         rows[i].was_uncertain) != rows[i].verdict)
+            fail_msg("row %zu", i);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_taken_row_is_not_claimed_before_it_is_over),
+    cmocka_unit_test(test_a_row_tells_what_has_become_of_a_lease),
 };
 const struct suite suite_row = SUITE("taken rows", tests);

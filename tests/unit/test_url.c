@@ -158,6 +158,24 @@ static void test_parameters_are_decoded(void **state)
     lk_url_clear(&url);
 }
 
+static void test_a_url_has_room_for_so_many_parameters(void **state)
+{
+    char text[LK_URL_PARAMETERS_MAX * 8] = "mysql://h/db?p0";
+    struct lk_url url = {0};
+    sqlock_error err = {0};
+    size_t length = strlen(text);
+
+    (void)state;
+    for (int i = 1; i < LK_URL_PARAMETERS_MAX; i++)
+        length += (size_t)snprintf(text + length, 8, "&p%d", i);
+    assert_lock_ok(lk_url_parse(&url, text, &err), &err);
+    assert_int_equal(url.count, LK_URL_PARAMETERS_MAX);
+    lk_url_clear(&url);
+    (void)snprintf(text + length, 8, "&more");
+    assert_code(SQLOCK_EINVAL, lk_url_parse(&url, text, &err), &err);
+    lk_url_clear(&url);
+}
+
 static void test_taking_a_parameter_leaves_the_others(void **state)
 {
     struct lk_url url = {0};
@@ -280,6 +298,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(
         test_bad_urls_are_refused_in_one_line_without_the_password),
     cmocka_unit_test(test_parameters_are_decoded),
+    cmocka_unit_test(test_a_url_has_room_for_so_many_parameters),
     cmocka_unit_test(test_taking_a_parameter_leaves_the_others),
     cmocka_unit_test(test_parameters_are_checked),
     cmocka_unit_test(test_a_password_is_given_once),
