@@ -434,6 +434,20 @@ static void test_the_owner_of_a_fence_has_a_length(void **state)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
 }
 
+static void test_F41_no_other_session_of_the_library_commits(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    tx = tx_adopt(f, &app);
+    app_reset(&app);
+    app_run(&app, "BEGIN");
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+    app_close(&app);
+}
+
 static const struct test tests[] = {
     TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0),
     TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0),
@@ -448,6 +462,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_F41_a_connection_that_reconnects_is_refused, ON_MYSQL,
+            IN_SQLOCK),
+    TEST_ON(test_F41_no_other_session_of_the_library_commits, ON_MYSQL,
             IN_SQLOCK),
     TEST_ON(test_F20_a_connection_that_counts_found_rows_is_refused, ON_MYSQL,
             IN_SQLOCK),

@@ -187,6 +187,7 @@ static void reset_mysql(struct app *app)
 {
     app_reconnect(app, true);
     (void)mysql_query(app->native, "KILL CONNECTION_ID()");
+    (void)mysql_ping(app->native); /* within a transaction it only fails */
     app_check(app, mysql_ping(app->native));
     app_reconnect(app, false);
     app->session = app_integer(app, "%s", app->database->connection_id);
