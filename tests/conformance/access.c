@@ -289,9 +289,19 @@ static void test_F59_a_read_only_login_is_refused(void **state)
     assert_code(SQLOCK_EREADONLY, rc, &f->err);
 }
 
+static int list_once(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_info *rows = NULL;
+    size_t count = 0;
+    int rc = sqlock_find(registry, NULL, &rows, &count, &f->err);
+
+    sqlock_info_free(rows, count);
+    return rc;
+}
+
 /* The whole server is read-only for a time.  An open registry cannot acquire,
- * and a new one cannot be opened: EREADONLY.  Afterwards the open registry
- * works again.  No other test of this suite runs meanwhile. */
+ * but list who does, and a new one cannot be opened: EREADONLY.  Afterwards the
+ * open registry works again.  No other test of this suite runs meanwhile. */
 static void test_F59_a_read_only_server_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -299,6 +309,7 @@ static void test_F59_a_read_only_server_is_refused(void **state)
     sqlock_registry *before = fixture_registry(f, NULL);
     struct sql admin;
     int opened;
+    int listed;
     int acquired;
     int rc = sql_open(&admin, f->database, database_admin_url(f->database));
 
@@ -312,11 +323,13 @@ static void test_F59_a_read_only_server_is_refused(void **state)
     assert_lock_ok(rc, &admin.err);
     acquired = acquire_once(f, before);
     acquiring = f->err;
+    listed = list_once(f, before);
     opened = open_at(f, f->url);
     (void)sql_run(&admin, "SET GLOBAL read_only = 0");
     sql_close(&admin);
     assert_code(SQLOCK_EREADONLY, acquired, &acquiring);
     assert_code(SQLOCK_EREADONLY, opened, &f->err);
+    assert_int_equal(listed, 0);
     assert_int_equal(acquire_once(f, before), 0);
     registry_end(before);
 }

@@ -135,6 +135,9 @@ func forget(registry *sqlock.Registry) error {
 		return err
 	}
 	left := lease.Remaining()
+	if left < time.Second || left > 10*time.Second {
+		return fmt.Errorf("a lease of 10 s has %s left", left)
+	}
 	for now := left; now <= left; now = lease.Remaining() {
 		if now == 0 {
 			return errors.New("a lease was not renewed")
