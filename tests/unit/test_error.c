@@ -81,6 +81,8 @@ static void test_set_fills_and_returns(void **state)
     rc = sqlock_error_set(&err, SQLOCK_EBUSY, 0, NULL, "busy");
     assert_int_equal(rc, SQLOCK_EBUSY);
     assert_string_equal(err.sqlstate, "");
+    (void)sqlock_error_set(&err, -1, 0, NULL, "one\ttwo\r\nthree \n");
+    assert_string_equal(err.message, "one two  three");
     assert_int_equal(sqlock_error_set(NULL, -4, 0, NULL, "%s", "nobody"), -4);
 }
 

@@ -106,6 +106,9 @@ static void test_legacy_rule_reads_uuids_as_java_did(void **state)
               "4001e76e-5949-368a-a984-e328877cbffd");
     check_key("1-2-3-4", SQLOCK_KEY_CURRENT,
               "4001e76e-5949-368a-a984-e328877cbffd");
+    /* nor are six */
+    check_key("1-2-3-4-5-6", SQLOCK_KEY_LEGACY,
+              "5caaae54-cfd8-3b46-8a0f-c737f995766c");
 }
 
 static void test_raw_key_is_the_name(void **state)

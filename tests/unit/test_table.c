@@ -75,6 +75,7 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
         " ",
         "x ",
         "\"x\".\"y\"",
+        "\".x",
         "x;",
         "a.x;",
     };

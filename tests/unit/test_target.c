@@ -65,6 +65,20 @@ static void write_options(const char *home)
     assert_int_equal(chmod(path, S_IRUSR | S_IWUSR), 0);
 }
 
+/* Nobody trusts an option file that another user has written, or may. */
+static void assert_options_are_left(const char *home)
+{
+    struct lk_mysql_target target;
+    struct lk_url url;
+    sqlock_error err = {0};
+
+    check_row(home);
+    assert_lock_ok(read_target(&target, &url, "mysql://me@h/db", &err), &err);
+    assert_null(target.password);
+    lk_mysql_target_clear(&target);
+    lk_url_clear(&url);
+}
+
 static void test_the_option_file_gives_what_the_url_does_not(void **state)
 {
     static const struct {
@@ -98,6 +112,13 @@ static void test_the_option_file_gives_what_the_url_does_not(void **state)
     }
     check_row(NULL);
     (void)snprintf(path, sizeof path, "%s/.my.cnf", home);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_options_are_left(home);
+    assert_int_equal(chmod(path, 0600), 0);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 1, 1), 0);
+        assert_options_are_left(home);
+    }
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(home), 0);
 }

@@ -108,9 +108,9 @@ static void test_what_hides_or_turns_a_text_is_escaped(void **state)
     static const struct {
         uint32_t first, last;
     } harmful[] = {
-        {0x7f, 0x9f},     {0xad, 0xad},       {0x61c, 0x61c},
-        {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
-        {0xfeff, 0xfeff}, {0xe0000, 0xe0fff},
+        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
+        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+        {0xe000, 0xf8ff}, {0xfeff, 0xfeff}, {0xe0000, 0xe0fff},
     };
     char text[5], out[16], escaped[16];
 
@@ -124,6 +124,8 @@ static void test_what_hides_or_turns_a_text_is_escaped(void **state)
                            ends[j] < 0x80 ? "\\x%02x" : "\\u{%x}", ends[j]);
             lk_text_escape(out, sizeof out, text);
             assert_string_equal(out, escaped);
+            if (ends[j] == 0xe000) /* behind the surrogates */
+                continue;
             encode(j == 0 ? ends[0] - 1 : ends[1] + 1, text);
             lk_text_escape(out, sizeof out, text);
             assert_string_equal(out, text);

@@ -96,7 +96,37 @@ static void test_who_has_no_ticket_has_no_place(void **state)
     free(queue);
 }
 
+/* queue_of() has given all the same end. */
+static void test_a_ticket_counts_until_its_end(void **state)
+{
+    char *queue = queue_of(2);
+
+    (void)state;
+    assert_true(lk_queue_has_any(queue, 1700000070000000));
+    assert_false(lk_queue_has_any(queue, 1700000070000001));
+    assert_false(lk_queue_has_any(NULL, 0));
+    free(queue);
+}
+
+static void test_behind_the_last_ticket_is_no_queue(void **state)
+{
+    char id[SQLOCK_KEY_SIZE];
+    char *queue = queue_of(3);
+    char *rest;
+
+    (void)state;
+    client_id(1, id);
+    rest = lk_ticket_behind(queue, id);
+    assert_non_null(rest);
+    client_id(2, id);
+    assert_null(lk_ticket_behind(queue, id));
+    free(rest);
+    free(queue);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_ticket_counts_until_its_end),
+    cmocka_unit_test(test_behind_the_last_ticket_is_no_queue),
     cmocka_unit_test(test_the_last_of_many_tickets_hears_the_first_by_few),
     cmocka_unit_test(test_those_at_the_front_hear_the_one_before),
     cmocka_unit_test(test_who_has_no_ticket_has_no_place),
