@@ -22,12 +22,12 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
         return SQLOCK_SQL_CLAIM_MANY;
     if (batch->items[0].lease.asked.weight > 0)
         return SQLOCK_SQL_SHARE;
+    if (batch->items[0].lease.believed.is_unqueued)
+        return SQLOCK_SQL_CLAIM_UNQUEUED;
     if (batch->items[0].lease.asked.may_wait)
         return SQLOCK_SQL_ENQUEUE;
-    if (batch->items[0].lease.answered.is_reserved)
-        return SQLOCK_SQL_CLAIM_RESERVED;
-    return batch->items[0].lease.believed.is_unqueued
-               ? SQLOCK_SQL_CLAIM_UNQUEUED
+    return batch->items[0].lease.answered.is_reserved
+               ? SQLOCK_SQL_CLAIM_RESERVED
                : SQLOCK_SQL_CLAIM;
 }
 
@@ -45,7 +45,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     if (rc != 0 || kind != SQLOCK_SQL_CLAIM_UNQUEUED || result->rows > 0)
         return rc;
     lk_batch_go_on(batch, run);
-    return lk_batch_run(store, SQLOCK_SQL_CLAIM, batch, run, result, err);
+    return lk_batch_run(store, kind_of(batch), batch, run, result, err);
 }
 
 /* Leave the session of a waiter, which is broken.  Any other connection does

@@ -26,11 +26,27 @@ void lk_clear_aside(struct lk_slot *slot, bool is_outage)
     (void)lk_place_end(slot->store, &place, false, is_outage);
 }
 
+static bool has_had_none(const struct lk_store *store)
+{
+    return lk_stats_count(&store->db.stats, LK_COUNT_GRANTED) == 0;
+}
+
 void lk_claim_clear_aside(const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < a->reach; i++)
         if (a->parts[i].state == LK_PART_TURN)
             lk_clear_aside(a->parts[i].slot, false);
+}
+
+/* Return whether the row is likely to be there, free and without tickets: this
+ * process left it so; or the registry has had no lock yet, and so the program
+ * may be one that is started for this lock, which it mostly finds free. */
+static bool is_likely_free(const struct lk_acquisition *a,
+                           const struct lk_part *part)
+{
+    return part->weight == 0 &&
+           (part->slot->is_unqueued ||
+            (has_had_none(a->store) && lk_store_has_tickets(a->store)));
 }
 
 /* Prepare the part's lease for the claim.  A claim in doubt, and that of a kept
@@ -56,7 +72,7 @@ static void prepare(const struct lk_acquisition *a, struct lk_part *part)
         .asked.weight = slot->peers.is_host ? 0 : part->weight,
         .asked.permits = part->weight > 0 ? a->options.permits : LK_NO_LIMIT,
         .asked.has_ticket = slot->ticket[0] != '\0',
-        .believed.is_unqueued = slot->is_unqueued && part->weight == 0,
+        .believed.is_unqueued = is_likely_free(a, part),
         .asked.at_ns = a->self.asked_ns,
         .asked.began_ns = slot->ticket[0] != '\0'
                               ? lk_sooner(slot->began_ns, a->began_ns)
@@ -129,9 +145,11 @@ void lk_claim_collect_first(struct lk_acquisition *a)
     /* A row that may be had at once takes a shorter statement. */
     a->first->lease.asked.may_wait = a->hint == LK_HINT_NONE;
     a->first->lease.answered.is_reserved = a->hint == LK_HINT_RESERVED;
-    a->first->lease.believed.is_unqueued = false;
     have_session(a, slot);
     a->batch.session = slot->session;
+    /* Only the whole statement takes a bell. */
+    if (a->hint != LK_HINT_NONE || slot->place >= 0 || slot->session != NULL)
+        a->first->lease.believed.is_unqueued = false;
     a->first->lease.asked.takes_bell =
         a->hint == LK_HINT_NONE && slot->session != NULL;
     a->batch.items[0] =
@@ -541,6 +559,5 @@ bool lk_claim_is_first(const struct lk_acquisition *a)
 {
     const sqlock_bell *bell = lk_bell_of(a->store);
 
-    return lk_stats_count(&a->store->db.stats, LK_COUNT_GRANTED) == 0 &&
-           (bell == NULL || !bell->is_of_one);
+    return has_had_none(a->store) && (bell == NULL || !bell->is_of_one);
 }

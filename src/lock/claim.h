@@ -57,8 +57,9 @@ void lk_claim_hold(struct lk_acquisition *a);
 void lk_claim_count(const struct lk_acquisition *a);
 
 /* Return whether the registry has had no lock yet.  A program that is started
- * for one lock is then in the queue after one statement; where each that asks
- * needs a session of its own, that would cost more than it saves. */
+ * for one lock is then in the queue after the short claim and one statement;
+ * where each that asks needs a session of its own, that would cost more than it
+ * saves. */
 bool lk_claim_is_first(const struct lk_acquisition *a);
 
 #endif
