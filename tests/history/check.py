@@ -282,10 +282,12 @@ class History:
         for line in grants:
             best = greatest[-1] if greatest else line
             greatest.append(line if line.token >= best.token else best)
-        seen = {}
+        first = {}
+        for line in sorted(grants, key=lambda line: line.begun):
+            first.setdefault(line.token, line)
         for line in grants:
             before = bisect_left(ends, line.begun)
-            other = seen.setdefault(line.token, line)
+            other = first[line.token]
             if other is not line and line.weight and (other.process == line.process):
                 continue
             if before and greatest[before - 1].token >= line.token:
