@@ -10,8 +10,10 @@
 #include "lock/hold.h"
 #include "lock/set.h"
 
-/* Pause before a renewal that collided with another one is tried again. */
-#define COLLISION_NS (2 * LK_NS_PER_MS)
+/* Pauses before a renewal that collided with another one is tried again: the
+ * first one, and the longest, since each of them grows. */
+#define COLLISION_LEAST_NS (2 * LK_NS_PER_MS)
+#define COLLISION_MOST_NS (16 * LK_NS_PER_MS)
 
 /* Begin a renewal for that TTL (0: the lease's own), and copy the lease.
  * Return 0, or EINVAL (the TTL) or a result of lk_hold_usable(): then nothing
@@ -154,14 +156,16 @@ static int renew(struct lk_set *set, uint32_t ttl_ms, sqlock_error *err)
 {
     const struct lk_store *store = &set->registry->store;
     int64_t deadline_ns = lk_batch_deadline(store, set->count);
+    int64_t pause_ns = COLLISION_LEAST_NS;
     int before = lk_cancel_defer();
     int rc;
 
     set->batch.deadline_ns = lk_store_deadline(store);
     rc = run(set, ttl_ms, false, err);
     while (rc == 0 && have_collided(set) &&
-           sqlock_monotonic_ns() + COLLISION_NS < deadline_ns) {
-        lk_sleep_until(sqlock_monotonic_ns() + COLLISION_NS);
+           sqlock_monotonic_ns() + pause_ns < deadline_ns) {
+        lk_sleep_until(sqlock_monotonic_ns() + pause_ns);
+        pause_ns = lk_sooner(2 * pause_ns, COLLISION_MOST_NS);
         set->batch.deadline_ns =
             lk_sooner(deadline_ns, lk_store_deadline(store));
         rc = run(set, ttl_ms, true, err);
