@@ -163,6 +163,7 @@ patroni_primary() {
 patroni_lag() {
     local node
     [ "$SQLOCK_TEST_PROMOTION" != patroni-sync ] || return 0
+    until_true 60 patroni_is_whole
     node=$(patroni_primary) || die "no primary"
     # A standby that is stopped gets later all that was sent, so the senders are.
     # shellcheck disable=SC2046 # numbers
