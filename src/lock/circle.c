@@ -15,6 +15,7 @@
 #include "lock/registry.h"
 #include "sqlock/operator.h"
 
+#define LOOK_NS (700 * LK_NS_PER_MS)
 #define LOOK_LEAST_NS (100 * LK_NS_PER_MS) /* time for a look */
 
 /* Return whose mark the CLIENT_IDs of an owner's parts have: that of the lease
@@ -57,9 +58,8 @@ void lk_circle_begin(struct lk_acquisition *a)
     bool is_wanted = a->store->options.detect_deadlocks &&
                      a->store->statements[SQLOCK_SQL_WAITS].text != NULL;
 
-    a->circle.look_ns = is_wanted && a->self.wait_ms != 0
-                            ? a->began_ns + LK_CIRCLE_LOOK_NS
-                            : LK_NEVER;
+    a->circle.look_ns =
+        is_wanted && a->self.wait_ms != 0 ? a->began_ns + LOOK_NS : LK_NEVER;
     if (is_wanted)
         choose_marks(a);
 }
@@ -203,7 +203,7 @@ void lk_circle_look(struct lk_acquisition *a)
         return;
     }
     a->circle.was_seen = is_seen(a->first);
-    a->circle.look_ns = sqlock_monotonic_ns() + LK_CIRCLE_LOOK_NS;
+    a->circle.look_ns = sqlock_monotonic_ns() + LOOK_NS;
     if (!was_seen || !a->circle.was_seen)
         return;
     pthread_mutex_lock(&lk_mutex);

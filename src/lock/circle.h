@@ -24,11 +24,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
-
-/* How long after it began a wait is looked at, and then again. */
-#define LK_CIRCLE_LOOK_NS (700 * LK_NS_PER_MS)
-
 struct lk_acquisition;
 
 struct lk_circle {

@@ -191,8 +191,6 @@ bool lk_kept_look(struct lk_acquisition *a)
         return true;
     if (sqlock_monotonic_ns() < a->kept.give_back_ns)
         return renew(a);
-    if (!a->store->options.detect_deadlocks ||
-        a->kept.longest_ns < LK_CIRCLE_LOOK_NS / 2)
-        a->kept.longest_ns *= 2;
+    a->kept.longest_ns *= 2;
     return false;
 }
