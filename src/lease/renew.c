@@ -49,30 +49,40 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
 
 /* --- rows that were not renewed --- */
 
+/* Return as what a column keeps times of which this is one, in us: 1,000,000
+ * if it may keep seconds. */
+static int64_t unit_of(int64_t time_us)
+{
+    int64_t unit = 1;
+
+    while (unit < 1000000 && time_us % (unit * 10) == 0)
+        unit *= 10;
+    return unit;
+}
+
 /* Return whether the row has, as exactly as its column keeps times, the end
- * that the renewal gives: so it was renewed, or had that end already (F19).
+ * that the renewal gives: so it was renewed, or had that end already (F19).  In
+ * Spring's older layouts the column has the time that comes the TTL before it.
  * Without the time of the statement, that of the reading passed_us later tells
  * it. */
 static bool has_end(const struct lk_row *row, uint32_t ttl_ms, int64_t now_us,
                     int64_t passed_us)
 {
-    int64_t unit = 1;
-    int64_t late_us;
+    int64_t began_us = row->expires_at_us - (int64_t)ttl_ms * 1000;
+    int64_t unit = lk_later(unit_of(row->expires_at_us), unit_of(began_us));
 
     if (now_us == 0)
         now_us = row->expires_at_us - row->remaining_us - passed_us;
-    while (unit < 1000000 && row->expires_at_us % (unit * 10) == 0)
-        unit *= 10;
-    late_us = row->expires_at_us - now_us - (int64_t)ttl_ms * 1000;
-    return late_us > -unit && late_us < unit;
+    return began_us - now_us > -unit && began_us - now_us < unit;
 }
 
 /* Set the result of a lease that was not renewed: ELOST, EEXPIRED, EBUSY if the
- * row was passed over, or 0 if it has the end of the renewal, or has not been
- * changed by one that waits for it.  In the last case the deadline follows from
- * the row. */
+ * row was passed over, or 0 if it has the end of the renewal, or nothing tells
+ * whether it was passed over.  In the last cases the deadline follows from the
+ * row. */
 static void judge(const struct lk_store *store, const struct lk_batch *batch,
-                  struct lk_item *item, int64_t asked_boot_ns)
+                  struct lk_item *item, bool tells_passed,
+                  int64_t asked_boot_ns)
 {
     const struct lk_row *row = &item->row;
     struct lk_lease *lease = &item->lease;
@@ -80,7 +90,7 @@ static void judge(const struct lk_store *store, const struct lk_batch *batch,
     int64_t cap_us = (int64_t)lease->believed.cap_ms * 1000;
 
     item->rc = lk_row_judge(store, row, lease, LK_NEVER, false);
-    if (item->rc == 0 && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
+    if (item->rc == 0 && tells_passed &&
         !has_end(row, lease->asked.ttl_ms, batch->now_us,
                  (asked_boot_ns - batch->sent_boot_ns) / 1000))
         item->rc = SQLOCK_EBUSY;
@@ -93,7 +103,7 @@ static void judge(const struct lk_store *store, const struct lk_batch *batch,
 }
 
 static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
-                          sqlock_error *err)
+                          bool tells_passed, sqlock_error *err)
 {
     int64_t asked_boot_ns = lk_boottime_ns();
     /* The times of the batch stay those of the renewal, with its now_us. */
@@ -102,7 +112,7 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
 
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
-            judge(store, batch, &batch->items[i], asked_boot_ns);
+            judge(store, batch, &batch->items[i], tells_passed, asked_boot_ns);
     return rc;
 }
 
@@ -113,6 +123,7 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     struct lk_run run = {.is_repeatable = true};
     sqlock_result result = {0};
     bool is_complete = true;
+    bool tells_passed;
     int rc;
 
     for (size_t i = 0; i < batch->count; i++)
@@ -121,6 +132,9 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
     if (rc == 0)
         take_renewals(store, batch, &result);
+    /* MariaDB may give no insert id: then the time is not known */
+    tells_passed = kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
+                   (batch->now_us != 0 || result.affected == 0);
     for (size_t i = 0; rc == SQLOCK_EUNCERTAIN && i < batch->count; i++)
         lk_lease_believe_less(store, &batch->items[i].lease, since_boot_ns);
     sqlock_result_clear(&result);
@@ -129,7 +143,7 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
-        rc = read_unrenewed(store, batch, err);
+        rc = read_unrenewed(store, batch, tells_passed, err);
     return rc;
 }
 
