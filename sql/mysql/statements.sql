@@ -710,8 +710,9 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
 -- makes the server execute it first, as in reap.  With OF t, MySQL does not try
 -- to lock the items; MariaDB has no such clause, and skips comments for this
 -- version of MySQL.  The lease's end is computed from a "now" that is also the
--- insert id, by which the library tells the rows that were renewed: the statement
--- does not wait, so {waited} is none of it.
+-- insert id, by which the library tells the rows that were renewed: so {waited} is
+-- none of it, which would not be the same for each row.  The statement waits for no
+-- row.
 UPDATE (SELECT t.LOCK_KEY AS k, j.t FROM {rows_of_leases}
     WHERE CLIENT_ID = j.c AND {ends} >= {now}
     LIMIT 1000000 FOR UPDATE /*!80001 OF t */ SKIP LOCKED) AS j
@@ -738,8 +739,8 @@ DELETE t FROM {rows_of_leases} WHERE CLIENT_ID = j.c;
 
 -- ---- claim unqueued many (sqlock)
 -- As claim unqueued, for each item; MariaDB only, since MySQL returns no rows.
--- Rows that another session has locked are passed over, which an UPDATE cannot
--- do.  The rows that the SELECT has locked are there, so all are updated.
+-- An UPDATE returns none.  Rows that another session has locked are passed over.
+-- The rows that the SELECT has locked are there, so all are updated.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER)
   SELECT t.LOCK_KEY, t.REGION, j.c, {now},
@@ -1132,14 +1133,14 @@ SELECT 1
 
 -- ---- shorten grace (sqlock) [not prepared]
 -- Lets no lease be as long any more; and, once each process must have noticed that,
--- no grace.  MySQL sets ALLOWED_MS after it was read for LONGEST_MS.
+-- no grace, but not while there is one.  MySQL sets ALLOWED_MS after it was read for LONGEST_MS.
 UPDATE INT_LOCK_SERVER
   SET LONGEST_MS = CASE WHEN ALLOWED_MS > LEAST_MS THEN LONGEST_MS
       ELSE LEAST_MS END,
     ALLOWED_MS = LEAST(ALLOWED_MS, LEAST_MS), CHANGED = {now}
-  WHERE ALLOWED_MS > LEAST_MS OR
+  WHERE GRANTS_FROM <= {now} AND (ALLOWED_MS > LEAST_MS OR
     (LONGEST_MS > LEAST_MS AND
-      CHANGED < TIMESTAMPADD(MINUTE, -5, {now}));
+      CHANGED < TIMESTAMPADD(MINUTE, -5, {now})));
 
 -- ---- end grace (sqlock) [not prepared]
 -- Ends it at once, and keeps who has done so, and why.

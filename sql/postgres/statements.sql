@@ -1236,13 +1236,13 @@ SELECT 1
 
 -- ---- shorten grace (sqlock) [not prepared]
 -- Lets no lease be as long any more; and, once each process must have noticed that,
--- no grace.
+-- no grace, but not while there is one.
 UPDATE INT_LOCK_SERVER
   SET LONGEST_MS = CASE WHEN ALLOWED_MS > LEAST_MS THEN LONGEST_MS
       ELSE LEAST_MS END,
     ALLOWED_MS = least(ALLOWED_MS, LEAST_MS), CHANGED = {now}
-  WHERE ALLOWED_MS > LEAST_MS OR
-    (LONGEST_MS > LEAST_MS AND CHANGED < {now} - interval '5 minutes');
+  WHERE GRANTS_FROM <= {now} AND (ALLOWED_MS > LEAST_MS OR
+    (LONGEST_MS > LEAST_MS AND CHANGED < {now} - interval '5 minutes'));
 
 -- ---- end grace (sqlock) [not prepared]
 -- Ends it at once, and keeps who has done so, and why.
