@@ -221,9 +221,9 @@ static int break_lease(struct lk_store *store, const char *key,
     if (rc == 0)
         return explain_conflict(store, key, err);
     if (rc > 0)
-        lk_bell_tell(store, key);
+        lk_bell_tell(store, key, 0);
     if (rc > 0 && options->now)
-        lk_bell_ask_to_look(store, &key, 1);
+        lk_bell_ask_to_look(store, &key, 1, 0);
     return rc < 0 ? rc : 0;
 }
 

@@ -95,8 +95,9 @@ bool lk_place_end(struct lk_store *store, struct lk_place *place, bool has_rung,
 }
 
 void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
-                         size_t count)
+                         size_t count, int64_t deadline_ns)
 {
+    struct lk_run run = {.is_repeatable = true, .deadline_ns = deadline_ns};
     struct lk_arguments arguments;
     struct lk_writer writer;
     FILE *out;
@@ -114,18 +115,19 @@ void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
     items = lk_writer_close(&writer);
     if (items != NULL) {
         lk_store_arguments(store, items, &arguments);
-        (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, NULL,
+        (void)lk_store_change(store, SQLOCK_SQL_ASK_TO_LOOK, &arguments, &run,
                               NULL);
     }
     free(items);
 }
 
-void lk_bell_tell(struct lk_store *store, const char *key)
+void lk_bell_tell(struct lk_store *store, const char *key, int64_t deadline_ns)
 {
+    struct lk_run run = {.is_repeatable = true, .deadline_ns = deadline_ns};
     struct lk_arguments arguments;
 
     if (store->statements[SQLOCK_SQL_TELL].text == NULL)
         return;
     lk_store_arguments(store, key, &arguments);
-    (void)lk_store_change(store, SQLOCK_SQL_TELL, &arguments, NULL, NULL);
+    (void)lk_store_change(store, SQLOCK_SQL_TELL, &arguments, &run, NULL);
 }

@@ -49,13 +49,14 @@ bool lk_place_end(struct lk_store *store, struct lk_place *place, bool has_rung,
                   bool is_outage);
 
 /* After the rows of those keys were released: ask the first who wait for them
- * to look in a second whether they were taken. */
+ * to look in a second whether they were taken.  deadline_ns: of the statement;
+ * 0: the usual one. */
 void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
-                         size_t count);
+                         size_t count, int64_t deadline_ns);
 
 /* Tell those who observe the leader of a lock that it has changed, if this
  * process tells at all.  A failure is theirs to outlast: they look again when
- * the lease that they have seen is over. */
-void lk_bell_tell(struct lk_store *store, const char *key);
+ * the lease that they have seen is over.  deadline_ns: as above. */
+void lk_bell_tell(struct lk_store *store, const char *key, int64_t deadline_ns);
 
 #endif

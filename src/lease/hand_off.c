@@ -77,7 +77,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     if (rc == 0)
         to->answered.place = from->answered.place;
     if (rc == 0 && from->believed.has_text)
-        lk_bell_tell(store, from->key);
+        lk_bell_tell(store, from->key, 0);
     if (rc == 0 && to->believed.until_boot_ns <= lk_boottime_ns()) {
         give_back(store, to);
         rc = SQLOCK_ETIMEDOUT;

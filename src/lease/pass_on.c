@@ -238,6 +238,6 @@ void lk_rows_ask_to_look(struct lk_store *store, const struct lk_batch *batch)
     for (size_t i = 0; keys != NULL && i < batch->count; i++)
         if (is_old(&batch->items[i].lease))
             keys[count++] = batch->items[i].lease.key;
-    lk_bell_ask_to_look(store, keys, count);
+    lk_bell_ask_to_look(store, keys, count, 0);
     free(keys);
 }

@@ -250,7 +250,7 @@ static void tell(struct lk_store *store, const struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].lease.believed.has_text)
-            lk_bell_tell(store, batch->items[i].lease.key);
+            lk_bell_tell(store, batch->items[i].lease.key, 0);
 }
 
 static int release(struct lk_store *store, struct lk_batch *batch,

@@ -63,13 +63,14 @@ static int send(struct lk_store *store, const struct lk_doubt *doubt,
 }
 
 /* Tell those who are to know that the row has been released. */
-static void tell(struct lk_store *store, const struct lk_doubt *doubt)
+static void tell(struct lk_store *store, const struct lk_doubt *doubt,
+                 int64_t deadline_ns)
 {
     const char *key = doubt->key;
 
     if (doubt->has_text)
-        lk_bell_tell(store, key);
-    lk_bell_ask_to_look(store, &key, 1);
+        lk_bell_tell(store, key, deadline_ns);
+    lk_bell_ask_to_look(store, &key, 1, deadline_ns);
 }
 
 /* Remove the ticket, and free the row.  A ticket that is not there any more may
@@ -94,7 +95,7 @@ static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
         done = send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns);
     *rc = done < 0 ? done : 0;
     if (*rc == 0 && left == 0 && (done > 0 || is_release))
-        tell(store, doubt);
+        tell(store, doubt, deadline_ns);
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
     return done > 0 && lk_boottime_ns() >= doubt->arrives_by_ns;

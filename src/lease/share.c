@@ -88,7 +88,7 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
     if (rc < 0)
         return rc;
     if (lease->believed.has_text)
-        lk_bell_tell(store, lease->key);
+        lk_bell_tell(store, lease->key, 0);
     lease->believed.has_text = false;
     lease->asked.weight = shared.asked.weight;
     lease->asked.permits = shared.asked.permits;
@@ -177,6 +177,6 @@ int lk_share_break(struct lk_store *store, const char *key,
     rc =
         lk_store_change(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, NULL, err);
     if (rc > 0)
-        lk_bell_ask_to_look(store, &key, 1);
+        lk_bell_ask_to_look(store, &key, 1, 0);
     return rc < 0 ? rc : 0;
 }
