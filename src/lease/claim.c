@@ -247,7 +247,7 @@ static int take_answer(struct lk_store *store, struct lk_batch *batch,
                       result->cells[0].integer != 0;
 
     if (!is_granted && (lease->asked.may_wait || lease->asked.weight > 0) &&
-        result->rows <= 1)
+        result->rows <= 1 && result->columns != 1) /* else `claim unqueued` */
         return take_place(store, batch, result, err);
     if (result->rows == 0)
         return 0;

@@ -75,8 +75,9 @@ struct lk_lease {
         bool may_be_share;
         /* until when that may be carried out, CLOCK_BOOTTIME */
         int64_t late_share_ns;
-        /* the row was there and had no tickets when it was seen last: the
-         * shorter statements are tried first */
+        /* the row was there and had no tickets when it was seen last, or may be
+         * so, for the first lock of a registry: the shorter statements are
+         * tried first */
         bool is_unqueued;
         bool has_text; /* published: who observes is told of its release */
     } believed;
