@@ -60,7 +60,7 @@ mutants: ## Do the tests notice bugs that are put in?  MUTANTS="token-* margin" 
 # Without one of the rules it has to find that they are broken: CONTROL.
 chaos: $B/tests/chaos $(CLI) ## Locks while all else fails; MINUTES=30 SEED=4711 CHAOS="sqlite", CLOCK=1, CONTROL=guard
 	@exec env $(RUN) $(if $(CONTROL),bash tests/mutants/mutants.sh 'chaos-$(CONTROL)', \
-	$(if $(CLOCK),bash tests/tools/servers/clock.sh) \
+	SQLOCK=$(CLI) $(if $(CLOCK),bash tests/tools/servers/clock.sh) \
 	bash tests/tools/servers/with.sh \
 	bash tests/tools/servers/promote.sh run $B/tests/chaos \
 	--seconds $$(($(or $(MINUTES),2) * 60)) $(if $(SEED),--seed $(SEED)) \

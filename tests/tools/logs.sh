@@ -126,7 +126,7 @@ name_failures() { # NAME LOG STATUS
 
 # A failure that printed one of these proves that the code is wrong, or is that
 # of a test without those before it.
-final='the history (of seed [0-9]+ )?is wrong|two (owners|holders|are (let )?in)|ended by signal'
+final='the history (of seed [0-9]+ )?is wrong|the tokens do not rise|two (owners|holders|are (let )?in)|ended by signal'
 final+='|GROUP (SETUP|TEARDOWN)|a test hung|not run after the failure of'
 final+='|ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error: '
 final+='|Segmentation fault|Aborted|got "13[49]'

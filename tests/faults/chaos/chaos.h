@@ -142,6 +142,8 @@ int work(struct chaos *chaos, unsigned process, unsigned life);
  * the leases that are in the table afterwards. */
 void work_at_end(struct chaos *chaos);
 
+#define LEAD_NOT_RUN 98 /* the exit status of a process that cannot become it */
+
 /* In lead.c: run `sqlock lead` in place of this process, with `PROGRAM serve
  * PATH NUMBER` as its service; be that service, and return its exit status. */
 void lead_become(const struct chaos *chaos, unsigned number);

@@ -61,7 +61,7 @@ void lead_become(const struct chaos *chaos, unsigned number)
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (length < 0 || nothing < 0)
-        _exit(98);
+        _exit(LEAD_NOT_RUN);
     itself[length] = '\0';
     (void)snprintf(ttl, sizeof ttl, "%dms", TTL_MS);
     (void)snprintf(text, sizeof text, "%u", number);
@@ -71,5 +71,5 @@ void lead_become(const struct chaos *chaos, unsigned number)
     (void)dup2(nothing, STDERR_FILENO);
     (void)execv(sqlock != NULL ? sqlock : "build/bin/sqlock",
                 (char *const *)(uintptr_t)words);
-    _exit(98);
+    _exit(LEAD_NOT_RUN);
 }

@@ -58,11 +58,17 @@ static void begin_process(struct nemesis *nemesis, unsigned i)
 /* Start each service that does not run, or has ended. */
 static void begin_leaders(struct nemesis *nemesis)
 {
-    for (unsigned i = 0; i < LEADERS; i++)
-        if ((nemesis->leaders[i] == 0 ||
-             waitpid(nemesis->leaders[i], NULL, WNOHANG) != 0) &&
-            is_child(&nemesis->leaders[i]))
+    for (unsigned i = 0; i < LEADERS; i++) {
+        int status = 0;
+
+        if (nemesis->leaders[i] != 0 &&
+            waitpid(nemesis->leaders[i], &status, WNOHANG) == 0)
+            continue;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == LEAD_NOT_RUN)
+            fail_msg("`sqlock lead` cannot be run");
+        if (is_child(&nemesis->leaders[i]))
             lead_become(nemesis->chaos, i);
+    }
 }
 
 /* Fail unless a process ended by itself, and by nothing that is wrong. */

@@ -91,8 +91,8 @@ static void keep_all(void)
 static void lose_all(void)
 {
     if (flush == 2)
-        run_at_server("touch hold && { while [ -e pid ]; do sleep 0.1; done;"
-                      " cp flushed data/ib_logfile0; rm hold; } &");
+        run_at_server("touch hold && { { while [ -e pid ]; do sleep 0.1; done;"
+                      " cp flushed data/ib_logfile0; rm hold; } & }");
     server_restart(&admin, admin_url(), SIGKILL);
 }
 
