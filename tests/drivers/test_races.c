@@ -55,6 +55,8 @@ static int contend(struct worker *worker)
     return 0;
 }
 
+/* Of two first claims one is granted, though no row keeps the other out (F20,
+ * F24). */
 static void test_of_two_claims_at_once_one_is_granted(void **state)
 {
     struct test *test = *state;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "support/tap.h"
 #include "support/workers.h"
 
 #define LEASES 10
@@ -38,15 +39,37 @@ static int sleep_until(struct worker *worker)
     return 0;
 }
 
-/* Let leases run out a few milliseconds apart, each with a timer.  (The fault
- * suite tests leases that are lost because renewals get no answer.) */
-static void run_round(struct fixture *f, struct sample *samples)
+/* Renewals that do not return until a round is over. */
+struct hang {
+    const char *renewal; /* its text; NULL: the leases are not renewed */
+    atomic_bool is_over;
+    atomic_uint count; /* of those that hung */
+};
+
+static int hang_up(void *context, const struct tap_event *event)
 {
+    struct hang *hang = context;
+
+    if (event->text != hang->renewal)
+        return 0;
+    (void)atomic_fetch_add(&hang->count, 1);
+    while (!atomic_load(&hang->is_over))
+        check_sleep(1);
+    return 0;
+}
+
+/* Let leases run out a few milliseconds apart, each with a timer. */
+static void run_round(struct fixture *f, struct sample *samples,
+                      struct hang *hang)
+{
+    atomic_store(&hang->is_over, false);
+    atomic_store(&hang->count, 0);
     for (size_t i = 0; i < LEASES; i++) {
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
             told_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
 
+        options.auto_renew = hang->renewal != NULL;
         atomic_store(&sample->told.times, 0);
         take_briefly(sample->lock, &options);
         sample->deadline_ns = lock_deadline(sample->lock);
@@ -61,9 +84,11 @@ static void run_round(struct fixture *f, struct sample *samples)
         /* A timer is late on a busy machine, too. */
         assert_less(atomic_load(&sample->told.at_ns),
                     sample->timer_ns + LATE_MAX_NS);
-        assert_code_of(SQLOCK_EEXPIRED, SQLOCK_EEXPIRED,
-                       sqlock_release(sample->lock, &f->err), &f->err);
     }
+    assert_int_equal(atomic_load(&hang->count) > 0, hang->renewal != NULL);
+    atomic_store(&hang->is_over, true);
+    for (size_t i = 0; i < LEASES; i++)
+        assert_fails(SQLOCK_EEXPIRED, sqlock_release(samples[i].lock, &f->err));
 }
 
 static int by_value(const void *a, const void *b)
@@ -86,9 +111,10 @@ static void print_distribution(const char *what, int64_t *ns, size_t count)
                   (long long)ns[count - 1] / 1000, count);
 }
 
-static void test_F3_how_late_a_loss_is_told(void **state)
+/* Compare the delays of many rounds, of locks of that registry. */
+static void compare(struct fixture *f, sqlock_registry *registry,
+                    struct hang *hang)
 {
-    struct fixture *f = *state;
     static struct sample samples[LEASES];
     static int64_t late[ROUNDS_MAX * LEASES];
     static int64_t timers[ROUNDS_MAX * LEASES];
@@ -97,9 +123,9 @@ static void test_F3_how_late_a_loss_is_told(void **state)
     size_t count = 0;
 
     for (size_t i = 0; i < LEASES; i++)
-        samples[i].lock = nth_lock(f, f->a, i);
+        samples[i].lock = nth_lock(f, registry, i);
     for (unsigned round = 0; round < rounds; round++) {
-        run_round(f, samples);
+        run_round(f, samples, hang);
         for (size_t i = 0; i < LEASES; i++) {
             int64_t told = atomic_load(&samples[i].told.at_ns);
 
@@ -116,7 +142,29 @@ static void test_F3_how_late_a_loss_is_told(void **state)
         lock_drop(samples[i].lock);
 }
 
+static void test_F3_how_late_a_loss_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct hang none = {.renewal = NULL};
+
+    compare(f, f->a, &none);
+}
+
+static void test_F3_how_late_a_loss_is_told_while_renewals_hang(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = renewer_tapped(f);
+    struct hang hang = {.renewal =
+                            statement_text(registry, SQLOCK_SQL_RENEW_MANY)};
+
+    tap_hooks(hang_up, NULL, &hang);
+    compare(f, registry, &hang);
+    tap_reset();
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST(test_F3_how_late_a_loss_is_told),
+    TEST(test_F3_how_late_a_loss_is_told_while_renewals_hang),
 };
 const struct topic topic_late = TOPIC(tests);
