@@ -176,12 +176,12 @@ class History:
             elif line.verb == "acquire" and line.rc in LOSSES:
                 hold = now[line.who] = Hold(line)  # over before it was answered
                 hold.released = line
-            elif line.verb == "write" and hold:
+            elif line.verb == "write" and hold and "fenced" not in line.more:
                 hold.wrote = max(hold.wrote, min(line.ended, self.death(line)))
             elif line.verb == "told":
-                if not hold:
+                if not hold and not self.is_acquiring(line, lines):
                     self.refuse("outcome", "told without having it", line)
-                elif not hold.told:
+                elif hold and not hold.told:
                     hold.told = line
             elif line.verb in ("renew", "release", "gone", "downgrade"):
                 if hold and not hold.released:
@@ -200,13 +200,23 @@ class History:
             )
         return holds
 
+    @staticmethod
+    def is_acquiring(told, lines):
+        """Whether its owner may have been granted what it has not fetched."""
+        return any(
+            line.verb == "acquire"
+            and line.who == told.who
+            and line.begun <= told.begun < line.ended
+            for line in lines
+        )
+
     def excludes(self, grant, hold, holds):
         """Whether that lease was over for sure when another was granted."""
         if not grant.weight:
             return True
         if not hold.grant.weight:  # a reader may come when it has become one
             return not any(
-                line.verb == "downgrade" and line.begun < grant.ended
+                line.verb in ("downgrade", "gone") and line.begun < grant.ended
                 for line in hold.lines
             )
         most = self.permits.get(grant.lock, NEVER)
@@ -332,6 +342,7 @@ class History:
             end = min(hold.ended(), told.begun if told else NEVER, self.over)
             if (
                 "watched" in hold.grant.more
+                and "renewed" not in hold.grant.more
                 and end > due
                 and (not self.was_stopped(hold.who, hold.until, end))
             ):
@@ -394,9 +405,10 @@ class History:
 
     def asks_until(self, other, line):
         """How long that acquisition, which was not granted, may have kept the
-        lock from the one that was refused."""
+        lock from the one that was refused.  A grant that came too late is given
+        back in the background."""
         lease = self.limits.get("lease", NEVER)
-        if other.rc in UNKNOWN:
+        if other.rc in UNKNOWN + LOSSES:
             died = self.death(other) if other.ended == NEVER else NEVER
             last = other.last if died == NEVER else died
             return max(other.begun + other.wait, last) + lease
@@ -592,6 +604,7 @@ class History:
             for hold in holds:
                 if (
                     line.rc == OK
+                    and "fenced" not in line.more  # until a later one writes
                     and not hold.grant.weight
                     and (
                         hold.grant.token > line.token and hold.grant.ended < line.begun
