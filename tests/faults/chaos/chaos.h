@@ -93,7 +93,9 @@ struct line {
     int weight;        /* -1: not told */
     unsigned number;   /* of a write, an order or a text; 0: not told */
     bool is_watched;   /* asks to be told of a loss */
+    bool is_renewed;   /* in the background */
     bool is_part;      /* of a call for several locks, which was refused */
+    bool is_fenced;    /* a write that a fence protects, in place of a guard */
     int rc;
 };
 
@@ -127,6 +129,10 @@ bool chaos_has_begun(struct chaos *chaos);
 bool chaos_leaves_out(const struct chaos *chaos, enum chaos_word word);
 /* Return the kind of the cluster (servers/promote.sh); NULL: there is none. */
 const char *chaos_cluster(void);
+/* Return whether a row lock excludes sessions of all servers: not on Galera. */
+bool chaos_can_guard(void);
+/* Return whether the server that is promoted may lack commits. */
+bool chaos_loses_commits(void);
 /* Return whether the round's time is over, or the history is full. */
 bool chaos_is_over(struct chaos *chaos);
 

@@ -135,6 +135,7 @@ int owner_take(struct owner *owner, const struct held *held, int64_t wait_ms,
     line->wait_ms = wait_ms;
     line->weight = held->weight;
     line->is_watched = how->on_lost != NULL;
+    line->is_renewed = how->auto_renew;
     atomic_store(&line->is_whole, true);
     rc = below(owner, 4) == 0 ? acquire_async(owner, lock, wait_ms, how, line)
                               : sqlock_acquire(lock, wait_ms, how, &owner->err);
@@ -174,10 +175,29 @@ static void downgrade(struct owner *owner, struct held *held)
     held->is_unclear = rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
 }
 
-/* Write a row, numbered, in a transaction that guards the lease.  The number is
+/* Let no write follow in a transaction that has an older token than one of
+ * before. */
+static int fence(struct owner *owner, sqlock_tx *tx, const char *name,
+                 int64_t token)
+{
+    sqlock_table table = SQLOCK_TABLE_INIT;
+    const sqlock_value key = sqlock_text(name);
+    char fences[64];
+
+    (void)snprintf(fences, sizeof fences, "%sFENCES",
+                   owner->chaos->fixture.prefix);
+    table.name = fences;
+    table.key_column = "NAME";
+    table.fence_column = "TOKEN";
+    table.fence_owner_column = "OWNER";
+    return sqlock_tx_fence(tx, &table, &key, token, name, &owner->err);
+}
+
+/* Write a row, numbered, in a transaction that guards the lease or, now and
+ * then and where rows cannot be guarded, is fenced by its token.  The number is
  * drawn under the guard, and the line begins with the commit: no later owner
  * has a smaller number, or was granted the lock before the commit. */
-static void write_guarded(struct owner *owner, const struct held *held)
+static void write_row(struct owner *owner, const struct held *held)
 {
     sqlock_lock *lock = owner->locks[held->lock];
     struct line *line = owner_begin(owner, "write", chaos_locks[held->lock]);
@@ -186,9 +206,11 @@ static void write_guarded(struct owner *owner, const struct held *held)
     int rc;
 
     line->token = sqlock_token(lock);
+    line->is_fenced = below(owner, 4) == 0 || !chaos_can_guard();
     rc = sqlock_tx_begin(&tx, owner->registry, &owner->err);
     if (rc == 0)
-        rc = sqlock_tx_guard(tx, lock, &owner->err);
+        rc = line->is_fenced ? fence(owner, tx, line->lock, line->token)
+                             : sqlock_tx_guard(tx, lock, &owner->err);
     if (rc == 0 && below(owner, 4) == 0)
         check_sleep(below(owner, below(owner, 3) == 0 ? 900 : 200));
     line->number = atomic_fetch_add(&owner->chaos->numbers, 1) + 1;
@@ -266,7 +288,7 @@ static void have(struct owner *owner, struct held *held)
     if (below(owner, held->weight == 0 ? 4 : 10) == 0) {
         check_sleep(300 + below(owner, 1000));
         if (held->weight == 0)
-            write_guarded(owner, held);
+            write_row(owner, held);
     }
     if (below(owner, FORKS_EACH) == 0)
         fork_away(owner, held);
@@ -279,7 +301,7 @@ static void have(struct owner *owner, struct held *held)
             break;
         case 1:
             if (held->weight == 0)
-                write_guarded(owner, held);
+                write_row(owner, held);
             break;
         case 2:
             if (held->weight == 0 && below(owner, 2) == 0)
@@ -349,7 +371,7 @@ static void use_briefly(struct owner *owner)
         if (owner_take(owner, &held, below(owner, 2) * 50, &how) != 0)
             return;
         if (held.weight == 0 && below(owner, 16) == 0)
-            write_guarded(owner, &held);
+            write_row(owner, &held);
         owner_give(owner, &held);
     }
 }

@@ -49,6 +49,13 @@ void tables_open(struct chaos *chaos, const struct database *database)
                   "CREATE TABLE %sWRITES (NUMBER INTEGER PRIMARY KEY, "
                   "NAME VARCHAR(16), TOKEN BIGINT)",
                   f->prefix);
+    (void)sql_run(&sql,
+                  "CREATE TABLE %sFENCES (NAME VARCHAR(16) PRIMARY KEY, "
+                  "TOKEN BIGINT, OWNER VARCHAR(16))",
+                  f->prefix);
+    for (size_t i = 0; i < LOCKS; i++)
+        (void)sql_run(&sql, "INSERT INTO %sFENCES VALUES ('%s', 0, '')",
+                      f->prefix, chaos_locks[i]);
     sql_close(&sql);
     for (int i = 0; i < SERVERS - 1; i++) {
         const char *folder = getenv("SQLOCK_TEST_DIR");
@@ -71,8 +78,9 @@ void tables_open(struct chaos *chaos, const struct database *database)
 
 void tables_drop(struct chaos *chaos)
 {
-    static const char *const tables[] = {"WRITES", "DONE", "STOCK_ENTRY",
-                                         "STOCK_RESERVATION", "STOCK"};
+    static const char *const tables[] = {
+        "WRITES", "FENCES", "DONE", "STOCK_ENTRY", "STOCK_RESERVATION",
+        "STOCK"};
     struct fixture *f = &chaos->fixture;
     struct sql sql;
 
