@@ -43,8 +43,9 @@ static void end_share(const struct lk_hold *hold)
     }
 }
 
-/* Leave the session of the share, if it has one, to another that has it. */
-static void leave_place(struct lk_hold *hold)
+/* Leave the session of the share, if it has one, to another that has it: the
+ * hold is over then. */
+static void leave_place(const struct lk_hold *hold)
 {
     struct lk_hold *other;
 
@@ -55,7 +56,6 @@ static void leave_place(struct lk_hold *hold)
             other->lease.answered.place.connection != NULL)
             continue;
         other->lease.answered.place = hold->lease.answered.place;
-        hold->lease.answered.place = (struct lk_place){0};
         return;
     }
 }

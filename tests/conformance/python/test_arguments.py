@@ -72,6 +72,7 @@ TX_CALLS = [
     (lambda t: t.update(TABLE, "x", 1, None), TypeError, "values must be a dict"),
     (lambda t: t.update(TABLE, "x", 1.5, {}), TypeError, "an int or a str"),
     (lambda t: t.update(TABLE, "x", BIG, {}), ValueError, "version is out of range"),
+    (lambda t: t.update(TABLE, "x", "v" * 64, {}), ValueError, "more than 63 bytes"),
     (lambda t: t.guard("x"), TypeError, "lease must be a Lease, Leases or Quorum"),
 ]
 
