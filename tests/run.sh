@@ -231,7 +231,11 @@ run_program() {
     wait
 }
 
-run_script() {
+# A script may read in $SUITE_FAILED what failed before.
+run_script() { # programs|scripts|repeats
+    local SUITE_FAILED=''
+    [ "$1" != repeats ] || SUITE_FAILED=$scratch/first/$number.text
+    export SUITE_FAILED
     while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
         wait -n
     done
@@ -245,7 +249,7 @@ run_script() {
 run_queue() { # programs|scripts|repeats
     while next_of "$1"; do
         case $1,$name in
-        scripts,* | *,*/*) run_script ;;
+        scripts,* | *,*/*) run_script "$1" ;;
         *) run_program "$1" ;;
         esac
         [ "$1" != repeats ] || wait
@@ -266,7 +270,8 @@ fi
 # The longest suites come first, so that no lane ends long before the others.
 longest='fault renewer conformance exhaust scenes waiting stock tx command'
 longest_scripts='install/debian python/package cpp/compile scenes/bindings
-    cpp/programs cli/commands cli/once cli/acquire cli/break cli/doctor
+    cpp/programs cli/commands cli/lead cli/limits cli/once cli/acquire
+    cli/break cli/doctor
     cli/status cli/lost migration/postgres migration/mysql migration/sqlite
     install/go readme/examples cli/killed cli/list install/places
     install/headers install/consumer install/pages cli/messages python/wheel

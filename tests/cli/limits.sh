@@ -32,7 +32,7 @@ run_limited() {
     limited as=20000000 71 "*ulimit -v*" run key -- echo "it runs"
     limited data=3000000 71 "*ulimit -d*" run key -- echo "it runs"
     for limit in core=0 locks=0 memlock=0 msgqueue=0 nice=0 rss=0 rtprio=0 \
-        rttime=0 sigpending=0 cpu=10; do
+        sigpending=0 cpu=10; do
         limited "$limit" 0 "it runs" run key -- echo "it runs"
     done
 }

@@ -4,8 +4,8 @@
 #
 # They use sqlock's own layout: what is said in SQL is the same library's.  A
 # scene with a verb for which a binding has no call is skipped; those that are
-# played have to be so many on each database.  Other scripts use the servers
-# meanwhile.
+# played have to be so many on each database; when the script is run again, only
+# those that failed are played.  Other scripts use the servers meanwhile.
 # shellcheck source=tests/tools/support/script.sh
 . "$(dirname "$0")/../tools/support/script.sh"
 scenes=$build/tests/scenes
@@ -20,10 +20,17 @@ done
 # Play the scenes of the files by such a process.
 play() { # BINDING COMMAND LEAST FILE...
     local binding=$1 least=$(($3 * databases)) log=$dir/$1.log count ended=0
+    local name names failed=${SUITE_FAILED:-/dev/null}
     export SQLOCK_TEST_ACTOR="exec $2"
     shift 3
-    for file in "$@"; do
-        "$scenes" --beside-others -l sqlock -t "${file}_*" || ended=$?
+    set -- "${@/%/_*}"
+    if grep -q '^not ok' "$failed"; then
+        mapfile -t names < <(sed -n "s/^not ok - $binding: //p" "$failed")
+        set -- "${names[@]}"
+        least=$#
+    fi
+    for name in "$@"; do
+        "$scenes" --beside-others -l sqlock -t "$name" || ended=$?
     done >"$log" 2>&1
     count=$(grep -c '^\[       OK \]' "$log")
     sed -n "s/^\[       OK \] /ok - $binding: /p" "$log"
