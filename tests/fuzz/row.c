@@ -60,6 +60,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(sqlock_schema_create(url, &options, SQLOCK_LAYOUT_SQLOCK, NULL) == 0);
     must(sqlock_registry_open(&registry, url, &options, NULL) == 0);
     must(sqlite3_open(url + strlen("sqlite:"), &database) == SQLITE_OK);
+    /* the registry gives back in the background what it took too late */
+    must(sqlite3_busy_timeout(database, 60000) == SQLITE_OK);
     must(sqlite3_exec(database,
                       "PRAGMA synchronous=OFF;"
                       "PRAGMA ignore_check_constraints=ON",
