@@ -443,7 +443,7 @@ static int step(struct lk_acquisition *a, sqlock_error *err)
 /* Note when look() is due. */
 static void set_alarm(struct lk_acquisition *a)
 {
-    a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), a->circle.look_ns);
+    a->self.alarm_ns = lk_sooner(lk_kept_look_ns(a), lk_circle_look_ns(a));
 }
 
 /* Look whether the wait would never end, and at the kept rows.  Then go on to
@@ -452,8 +452,7 @@ static void look(struct lk_acquisition *a)
 {
     struct lk_part *first = a->first;
 
-    lk_circle_look(a);
-    if (lk_kept_look(a))
+    if (lk_circle_look(a) && lk_kept_look(a))
         return;
     lk_kept_give_back(a, NULL, false);
     for (size_t i = 0; i < a->count; i++)

@@ -53,15 +53,34 @@ static void choose_marks(struct lk_acquisition *a)
     pthread_mutex_unlock(&lk_mutex);
 }
 
+static bool is_wanted(const struct lk_acquisition *a)
+{
+    return a->store->options.detect_deadlocks;
+}
+
 void lk_circle_begin(struct lk_acquisition *a)
 {
-    bool is_wanted = a->store->options.detect_deadlocks &&
-                     a->store->statements[SQLOCK_SQL_WAITS].text != NULL;
+    bool may_look = a->store->statements[SQLOCK_SQL_WAITS].text != NULL;
 
     a->circle.look_ns =
-        is_wanted && a->self.wait_ms != 0 ? a->began_ns + LOOK_NS : LK_NEVER;
-    if (is_wanted)
+        may_look && a->self.wait_ms != 0 ? a->began_ns + LOOK_NS : LK_NEVER;
+    if (may_look && is_wanted(a))
         choose_marks(a);
+}
+
+static bool keeps_rows(const struct lk_acquisition *a)
+{
+    return lk_kept_look_ns(a) != LK_NEVER;
+}
+
+int64_t lk_circle_look_ns(const struct lk_acquisition *a)
+{
+    int64_t kept_since_ns = a->kept.give_back_ns - a->kept.longest_ns;
+
+    if (is_wanted(a))
+        return a->circle.look_ns;
+    return keeps_rows(a) ? lk_later(a->circle.look_ns, kept_since_ns + LOOK_NS)
+                         : LK_NEVER;
 }
 
 /* Return the mark of whoever has the lock, or the turn to get it; of `other`
@@ -165,10 +184,11 @@ static bool is_seen_here_alone(const struct lk_part *part, uint32_t self,
     return is_renamed && lk_waits_are_closed(waits, self);
 }
 
-/* Return whether the wait of the part would never end, as far as can be seen
- * now. */
-static bool is_seen(const struct lk_part *part)
+/* Return whether the wait of the acquisition would never end, as far as can be
+ * seen now; or, if it keeps rows, not before it gives them back. */
+static bool is_seen(const struct lk_acquisition *a)
 {
+    const struct lk_part *part = a->first;
     const sqlock_registry *registry = part->slot->registry;
     struct lk_store *store = part->slot->store;
     struct lk_waits waits = {.all = NULL};
@@ -176,39 +196,46 @@ static bool is_seen(const struct lk_part *part)
     bool is_complete;
     bool is_closed;
 
-    if (!holds(registry, part->owner))
+    if (!keeps_rows(a) && !holds(registry, part->owner))
         return false;
     is_complete =
         lk_waits_read(store, part->waiter->deadline_ns, &waits, NULL) == 0;
     pthread_mutex_lock(&lk_mutex);
     is_complete = is_complete && add_own(registry, &waits);
     pthread_mutex_unlock(&lk_mutex);
+    if (keeps_rows(a))
+        forget_order(&waits);
     is_closed = is_complete && (lk_waits_are_closed(&waits, self) ||
                                 is_seen_here_alone(part, self, &waits));
     lk_waits_clear(&waits);
     return is_closed;
 }
 
-void lk_circle_look(struct lk_acquisition *a)
+bool lk_circle_look(struct lk_acquisition *a)
 {
     bool was_seen = a->circle.was_seen;
     int64_t now_ns = sqlock_monotonic_ns();
+    bool is_closed;
 
-    if (now_ns < a->circle.look_ns)
-        return;
+    if (now_ns < lk_circle_look_ns(a))
+        return true;
     /* A look that is cut short costs its connection. */
     if (a->self.deadline_ns != LK_NEVER &&
         a->self.deadline_ns - now_ns < LOOK_LEAST_NS) {
         a->circle.look_ns = LK_NEVER;
-        return;
+        return true;
     }
-    a->circle.was_seen = is_seen(a->first);
+    is_closed = is_seen(a);
+    a->circle.was_seen = is_closed && !keeps_rows(a);
     a->circle.look_ns = sqlock_monotonic_ns() + LOOK_NS;
+    if (is_closed && keeps_rows(a))
+        return false;
     if (!was_seen || !a->circle.was_seen)
-        return;
+        return true;
     pthread_mutex_lock(&lk_mutex);
     a->self.is_deadlocked = true;
     pthread_mutex_unlock(&lk_mutex);
+    return true;
 }
 
 int sqlock_act_for(sqlock_registry *registry, const char *client_id,

@@ -9,6 +9,10 @@
  * circle counts when it was seen twice.  The one that began to wait last is
  * refused.
  *
+ * A call for many that keeps rows (kept.h) is in such a circle only until it
+ * gives them back.  So it looks, too, without the option as well, and gives
+ * them back before anybody has seen the circle twice.
+ *
  * A lease that a request got has the request's mark in the table when a thread
  * has finished that.  So what the thread asks for has the mark of the lease
  * that it got first.  If it has leases with other marks, too, only its own
@@ -27,15 +31,19 @@
 struct lk_acquisition;
 
 struct lk_circle {
-    int64_t look_ns; /* when to look, CLOCK_MONOTONIC; LK_NEVER: never */
+    int64_t look_ns; /* when at the soonest, CLOCK_MONOTONIC; LK_NEVER */
     bool was_seen;   /* at the last look */
 };
 
 /* Set when to look first. */
 void lk_circle_begin(struct lk_acquisition *a);
 
+/* Return when to call lk_circle_look(), CLOCK_MONOTONIC; LK_NEVER: never. */
+int64_t lk_circle_look_ns(const struct lk_acquisition *a);
+
 /* Look, if it is time.  A wait that would never end is marked by
- * self.is_deadlocked. */
-void lk_circle_look(struct lk_acquisition *a);
+ * self.is_deadlocked.  Return false if rows that are kept are in a circle, and
+ * so are to be given back. */
+bool lk_circle_look(struct lk_acquisition *a);
 
 #endif

@@ -11,8 +11,9 @@
  *
  * Somebody who has one of the locks and waits for another may.  So an
  * acquisition keeps rows for a tenth of a second, then gives them all back,
- * which lets such a caller pass, and tries anew for twice as long.  It never
- * leaves the queue of the lock for which it waits.
+ * which lets such a caller pass, and tries anew for twice as long; and it gives
+ * them back when it sees such a caller (deadlock.h, circle.h).  It never leaves
+ * the queue of the lock for which it waits.
  *
  * A kept row is claimed, and its part has the turn.  The claim of all, which
  * ends the acquisition, claims it again by the same CLIENT_ID.

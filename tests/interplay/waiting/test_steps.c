@@ -90,9 +90,10 @@ static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
 }
 
 /* Handles of two locks, in order of their keys, which actor 2 and a call of
- * actor 1 use. */
+ * actor 1 use, through a registry; or a thread and the call of another, each
+ * through its own. */
 struct crosswise {
-    sqlock_registry *registry;
+    sqlock_registry *registries[2];
     sqlock_lock *one[2];
     sqlock_lock *two[2];
     struct lk_set set;
@@ -110,31 +111,37 @@ static const sqlock_acquire_options *by_actor(uint64_t actor)
 
 /* Let actor 2 have the last lock, and begin the call of actor 1 for both, which
  * keeps the first one, and would do so for ever. */
-static void crosswise_open(struct crosswise *c, struct fixture *f)
+static void crosswise_open(struct crosswise *c, struct fixture *f,
+                           bool is_apart)
 {
     sqlock_options options = fixture_options(f);
     const char *const names[] = {"kept", "other"};
     int at = 0;
 
-    options.ownership = SQLOCK_OWNED_BY_HANDLE;
-    c->registry = fixture_registry(f, &options);
+    options.ownership =
+        is_apart ? SQLOCK_OWNED_BY_THREAD : SQLOCK_OWNED_BY_HANDLE;
+    c->registries[0] = fixture_registry(f, &options);
+    options.detect_deadlocks = true;
+    c->registries[1] = fixture_registry(f, &options);
     for (int i = 0; i < 2; i++) {
-        c->one[i] = lock_obtain(c->registry, names[i]);
+        c->one[i] = lock_obtain(c->registries[0], names[i]);
         if (i == 1 && strcmp(sqlock_key(c->one[0]), sqlock_key(c->one[1])) > 0)
             at = 1;
     }
     for (int i = 0; i < 2; i++)
-        c->two[i] = lock_obtain(c->registry, names[i == at ? 0 : 1]);
+        c->two[i] =
+            lock_obtain(c->registries[is_apart], names[i == at ? 0 : 1]);
     assert_ok(sqlock_acquire(c->two[1], 0, by_actor(2), &f->err));
     assert_ok(lk_set_begin(&c->set, c->one, 2, NULL, &f->err));
     assert_ok(lk_acquisition_begin(&c->a, &c->set, SQLOCK_FOREVER, by_actor(1),
-                                   0, &f->err));
-    c->a.self.on_wake = ignore_wake;
+                                   is_apart ? UINT64_MAX : 0, &f->err));
     c->a.kept.setbacks = UINT_MAX / 2;
     c->a.kept.longest_ns = INT64_MAX / 4;
+    c->a.self.on_wake = ignore_wake;
     if (lk_acquisition_enter(&c->a, &f->err))
         assert_int_equal(lk_acquisition_run(&c->a, &f->err), LK_SUSPENDED);
     assert_true(c->a.parts[0].is_kept);
+    c->a.self.on_wake = NULL;
 }
 
 static void crosswise_close(struct crosswise *c, struct fixture *f)
@@ -146,42 +153,45 @@ static void crosswise_close(struct crosswise *c, struct fixture *f)
         lock_drop(c->one[i]);
         lock_drop(c->two[i]);
     }
-    registry_end(c->registry);
+    registry_end(c->registries[0]);
+    registry_end(c->registries[1]);
 }
 
-static bool is_to_yield(const struct lk_waiter *waiter)
+static int run_call(struct worker *worker)
 {
-    bool is_asked;
-
-    pthread_mutex_lock(&lk_mutex);
-    is_asked = waiter->is_to_yield;
-    pthread_mutex_unlock(&lk_mutex);
-    return is_asked;
+    worker_expect(worker, SQLOCK_ECANCELED,
+                  lk_acquisition_run(worker->context, &worker->err));
+    return 0;
 }
 
-/* The holder of the other lock then waits for the one that is kept. */
-static void
-test_a_kept_row_is_given_back_to_whom_its_call_waits_for(void **state)
+/* The holder of the other lock waits for the one that is kept. */
+static void check_is_given_back(struct fixture *f, bool is_apart)
 {
-    struct fixture *f = *state;
-    sqlock_request *request = NULL;
+    struct worker worker;
     struct crosswise c;
 
-    crosswise_open(&c, f);
-    assert_ok(sqlock_request_acquire(&request, c.two[0], SQLOCK_FOREVER,
-                                     by_actor(2), 0, &f->err));
-    assert_becomes_true(is_to_yield(&c.a.self), PATIENCE_MS);
-    assert_int_equal(lk_acquisition_run(&c.a, &f->err), LK_SUSPENDED);
-    assert_becomes_true(
-        sqlock_request_status(request) != SQLOCK_REQUEST_FETCHING, PATIENCE_MS);
-    assert_ok(sqlock_request_finish(request, &f->err));
+    crosswise_open(&c, f, is_apart);
+    worker_start(&worker, run_call, &c.a);
+    assert_ok(sqlock_acquire(c.two[0], SQLOCK_FOREVER, by_actor(2), &f->err));
     pthread_mutex_lock(&lk_mutex);
     lk_waiter_cancel(&c.a.self);
     pthread_mutex_unlock(&lk_mutex);
-    assert_fails(SQLOCK_ECANCELED, lk_acquisition_run(&c.a, &f->err));
+    worker_join(&worker);
     lock_give(c.two[0]);
     lock_give(c.two[1]);
     crosswise_close(&c, f);
+}
+
+static void
+test_a_kept_row_is_given_back_to_whom_its_call_waits_for(void **state)
+{
+    check_is_given_back(*state, false);
+}
+
+/* That one is told of no deadlock, though it looks for one. */
+static void test_a_kept_row_is_given_back_to_another_registry(void **state)
+{
+    check_is_given_back(*state, true);
 }
 
 static const struct test tests[] = {
@@ -189,6 +199,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_kept_row_is_given_back_to_whom_its_call_waits_for, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_a_kept_row_is_given_back_to_another_registry, ON_ALL,
             IN_SQLOCK),
 };
 
