@@ -211,12 +211,13 @@ CONCAT('sqlock:', :key)
 -- ---- define has_gate (queue)
 -- The gate is a user lock, too, of the key: a session takes it before the row,
 -- and gives it up before the statement ends.  One that has no bell, or has
--- waited for 3 s, passes without it, and so does everybody on MySQL, where one
--- that inserts the row could not give it up.  A statement that failed leaves it
--- to its session, which enqueues again, or gives up all that it has.
+-- waited for half of what the session allows a statement, passes without it, and
+-- so does everybody on MySQL, where one that inserts the row could not give it
+-- up.  A statement that failed leaves it to its session, which gives up all that
+-- it has.
 :bell IS NULL OR VERSION() NOT LIKE '%MariaDB%' OR
-  coalesce(IF(IS_USED_LOCK({gate}) <=> CONNECTION_ID(), 0,
-  GET_LOCK({gate}, 3)), 0) >= 0
+  coalesce(IF(IS_USED_LOCK({gate}) <=> CONNECTION_ID(), 0, GET_LOCK({gate},
+    /*M! @@max_statement_time / 2 *//*!80001 0 */)), 0) >= 0
 -- ---- define has_gate (poll)
 true
 -- ---- define name_past_gate (queue)

@@ -20,9 +20,6 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_WITHIN,
 };
 
-/* Longest statement that waits for a bell: an hour. */
-#define LONGEST_WAIT_MS 3600000u
-
 static void init_pools(struct lk_db *db, const struct lk_pool_options *options)
 {
     struct lk_pool_options reserved = *options;
@@ -32,7 +29,6 @@ static void init_pools(struct lk_db *db, const struct lk_pool_options *options)
     if (options->renewal_connect_ms != 0)
         reserved.connect_timeout_ms = options->renewal_connect_ms;
     waiting.size = options->size > 1 ? options->size / 2 : 1;
-    waiting.statement_timeout_ms = LONGEST_WAIT_MS;
     lk_pool_init(&db->pool, db, options);
     lk_pool_init(&db->reserved, db, &reserved);
     lk_pool_init(&db->waiting, db, &waiting);

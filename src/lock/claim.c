@@ -156,15 +156,23 @@ void lk_claim_collect_first(struct lk_acquisition *a)
         (struct lk_item){.lease = a->first->lease, .owner = a->first};
 }
 
-/* Give up the session of the claim if that is broken, as the claim has found,
- * which was sent elsewhere, too; or if its server is of no use now. */
+/* Give up the session of a claim that failed: others may be kept out by what it
+ * has (sql/mysql/statements.sql, the gate).  It is closed if it is broken, as
+ * the claim has found, which was sent elsewhere, too; or if its server is of no
+ * use now. */
 static void note_session(struct lk_acquisition *a,
                          const struct lk_connection *session, int rc)
 {
-    if (session != NULL && (a->batch.session == NULL || lk_is_outage(rc) ||
-                            rc == SQLOCK_EREADONLY))
-        lk_ticket_drop_session(a->first->slot);
+    struct lk_slot *slot = a->first->slot;
+    struct lk_place place = {.connection = slot->session};
+    bool is_useless =
+        a->batch.session == NULL || lk_is_outage(rc) || rc == SQLOCK_EREADONLY;
+
     a->batch.session = NULL;
+    if (session == NULL || (rc == 0 && !is_useless))
+        return;
+    slot->session = NULL;
+    (void)lk_place_end(a->store, &place, false, is_useless);
 }
 
 /* Return whether a statement with the part's CLIENT_ID may arrive yet. */
