@@ -50,7 +50,8 @@ audit() { # LAYOUT
     [ "$1" = sqlock ] || expected=null
     hold audit -t 16
     token=$(sq show audit --json | json token)
-    run break audit "$(whose audit "$1")" --reason "it hangs" --json
+    SUDO_USER=${me%@*} run break audit "$(whose audit "$1")" \
+        --reason "it hangs" --json
     is "$1: break --json" "$(json <<<"$out")" \
         "name:string broken:true now:false who:string reason:string"
     is "$1: who" "$(json who <<<"$out")" "$me"

@@ -54,6 +54,9 @@ numbers() {
     sq release "$one"
     sq release "$two"
     sq --region "$odd" release "$three"
+    metrics
+    is "a lease that is over is no hold" \
+        "$(value sqlock_longest_hold_seconds "region=$region")" 0
     run metrics one
     is "an argument" "$status" 64
 }

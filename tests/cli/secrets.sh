@@ -214,6 +214,8 @@ END
         run $words
         is "a URL as a name: $words" "$status" 1
         without "a URL as a name: $words: not in what is said" "$err" "$canary"
+        like "a URL as a name: $words: but what follows it" "$err" \
+            '@(*"*" *|*://\*\*\*)'
     done <<END
 show postgresql://user:$canary@host/db
 show postgresql://user:"$canary@host/db

@@ -243,6 +243,8 @@ lst:unknown command "lst": did you mean "ls"?
 shwo a:unknown command "shwo": did you mean "show"?
 stcok ls:unknown command "stcok": did you mean "stock"?
 zzzzzz:unknown command "zzzzzz"; see `sqlock --help`
+xz:unknown command "xz"; see `sqlock --help`
+bring:unknown command "bring"; see `sqlock --help`
 elect:unknown command "elect": see `sqlock lead`
 leader:unknown command "leader": see `sqlock lead`
 semaphore a 3:unknown command "semaphore": see `sqlock run --slots` and `sqlock permits`
