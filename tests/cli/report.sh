@@ -242,7 +242,7 @@ long_name() {
     exec 8<>"$dir/pipe"
     sq run --status-fd 8 "$name" -- true
     status=$?
-    head -n 2 <&8 >"$dir/told"
+    timeout 60 head -n 2 <&8 >"$dir/told"
     split
     says exited 0 0 null
     is "a long name is left out" "$(json name <"$dir/report")" null
@@ -257,7 +257,7 @@ long_name() {
     kill -TERM "$holder"
     ends
     status=$?
-    head -n 2 <&8 | tail -n 1 >"$dir/told"
+    timeout 60 head -n 2 <&8 | tail -n 1 >"$dir/told"
     split
     says interrupted 143 null null
     is "a long name is left out when a signal ends sqlock" \
