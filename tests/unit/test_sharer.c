@@ -98,6 +98,18 @@ static void test_a_sharer_that_is_over_has_no_permits(void **state)
     assert_int_equal(rounds_of(5), 1);
 }
 
+static void test_a_ticket_that_is_over_counts_for_its_owner_only(void **state)
+{
+    (void)state;
+    begin(3);
+    shares(1, 2, 5 * SECOND_US);
+    append(queue, 4, 1, -1, "");
+    append(queue, 5, 3, -1, "");
+    waits(6, 1);
+    assert_int_equal(rounds_of(4), 0);
+    assert_int_equal(rounds_of(6), 0);
+}
+
 static void test_readers_have_room_and_a_writer_has_none(void **state)
 {
     (void)state;
@@ -210,6 +222,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_the_first_lease_ends_before_the_last),
     cmocka_unit_test(test_who_has_room_waits_for_nobody),
     cmocka_unit_test(test_a_sharer_that_is_over_has_no_permits),
+    cmocka_unit_test(test_a_ticket_that_is_over_counts_for_its_owner_only),
     cmocka_unit_test(test_readers_have_room_and_a_writer_has_none),
     cmocka_unit_test(test_permits_have_six_digits),
 };

@@ -28,7 +28,7 @@ func run(url string) error {
 		return err
 	}
 	defer registry.Close()
-	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read, keep, waitForItself, refuse, outlive(url)} {
+	for _, take := range []func(*sqlock.Registry) error{turns, usePermits, wait, read, keep, waitForItself, refuse, outlive(url), closeOnce} {
 		if err := take(registry); err != nil {
 			return err
 		}
@@ -272,6 +272,33 @@ func outlive(url string) func(*sqlock.Registry) error {
 		fmt.Println("a lease ended with its registry")
 		return next.Release()
 	}
+}
+
+// A registry that cannot release what it holds is closed all the same.
+func closeOnce(*sqlock.Registry) error {
+	folder, err := os.MkdirTemp("", "workers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	url := "sqlite:" + folder + "/locks.db"
+	if err = sqlock.CreateSchema(url); err != nil {
+		return err
+	}
+	registry, err := sqlock.Open(url)
+	if err != nil {
+		return err
+	}
+	if _, err = registry.Acquire(context.Background(), "lost"); err != nil {
+		return err
+	}
+	if err = os.Remove(folder + "/locks.db"); err != nil {
+		return err
+	}
+	if registry.Close() == nil {
+		return errors.New("a lock was released in a file that is gone")
+	}
+	return registry.Close()
 }
 
 func main() {
