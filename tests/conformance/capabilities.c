@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/once.h"
 #include "sqlock/tx.h"
 #include "support/around.h"
 #include "support/tap.h"
@@ -91,6 +92,26 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
     assert_int_equal(found.row_locks, SQLOCK_SUPPORT_REFUSED);
 }
 
+/* Where no lease can be guarded (Galera), sqlock_once_check(), which is called
+ * before the work, says so as sqlock_once_record() does. */
+static void test_nothing_is_recorded_where_nothing_is_guarded(void **state)
+{
+    struct fixture *f = *state;
+    bool refused = fixture_gives(f).guards == SQLOCK_SUPPORT_REFUSED;
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+    assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
+    lock_take(lock, 0);
+    assert_fails(refused ? SQLOCK_ENOTSUP : SQLOCK_ENOTFOUND,
+                 sqlock_once_check(f->b, f->name, &f->err));
+    assert_code(refused ? SQLOCK_ENOTSUP : 0, sqlock_once_record(lock, &f->err),
+                &f->err);
+    assert_true(sql_integer(&f->sql, "SELECT COUNT(*) FROM %sDONE",
+                            f->prefix) == (refused ? 0 : 1));
+    lock_end(lock);
+}
+
 static void test_what_is_no_place_for_them(void **state)
 {
     struct fixture *f = *state;
@@ -149,6 +170,8 @@ static const struct test tests[] = {
     TEST_ON(test_F66_locks_that_exclude_nobody_are_found_out, ON_SERVERS,
             IN_SQLOCK),
     TEST_OF_ROWS(test_a_lost_connection_is_unreachable, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_nothing_is_recorded_where_nothing_is_guarded, ON_SERVERS,
+            IN_SQLOCK),
     TEST_ON(test_what_is_no_place_for_them, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_capabilities = TOPIC(tests);

@@ -31,7 +31,6 @@ extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
 extern const struct topic topic_crosswise;
 extern const struct topic topic_doctor;
-extern const struct topic topic_once;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
 extern const struct topic topic_batches;
@@ -45,8 +44,6 @@ extern const struct topic topic_leader;
 extern const struct topic topic_observe;
 extern const struct topic topic_together;
 extern const struct topic topic_quorum;
-extern const struct topic topic_quorum_late;
-extern const struct topic topic_quorum_servers;
 
 /* Make a column of that type ignore case, on a server. */
 void loosen(struct fixture *f, const char *table, const char *column,

@@ -30,11 +30,14 @@ static void say(const char *line)
         _exit(3);
 }
 
-void actor_say_lost(int code, const char *name)
+/* Nobody is told before the time. */
+void actor_say_lost(int code, sqlock_lock *lock)
 {
     char line[160];
 
-    (void)snprintf(line, sizeof line, "lost %d %s\n", code, name);
+    (void)snprintf(line, sizeof line, "lost %d %s\n",
+                   sqlock_remaining_ms(lock) > 0 ? NOT_PLAYED : code,
+                   sqlock_name(lock));
     say(line);
 }
 

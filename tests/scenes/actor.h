@@ -12,6 +12,7 @@
 #include "scene.h"
 #include "sqlock/async.h"
 #include "sqlock/lease.h"
+#include "sqlock/quorum.h"
 #include "sqlock/tx.h"
 #include "support/app.h"
 
@@ -26,10 +27,12 @@ struct asked {
     bool is_release;
 };
 
-/* The locks of a name; of one thread, where each handle is an owner. */
+/* The locks of a name at a server; of one thread, where each handle is an
+ * owner. */
 struct handle {
     char name[96];
     int thread;
+    int server;
     sqlock_lock *lock;
 };
 
@@ -41,7 +44,8 @@ struct cancel {
 };
 
 struct actor {
-    sqlock_registry *registry;
+    sqlock_registry *registries[SERVERS]; /* all but the first only of those
+                                             that open with `servers` */
     sqlock_ownership ownership;
     char url[1024];
     sqlock_options options;
@@ -86,8 +90,17 @@ void actor_perform(struct player *player);
 /* The words of a step: open the registry, or close it. */
 int actor_open(struct actor *actor, const struct step *step, sqlock_error *err);
 
+/* Return its URL past its tap: applications use no driver of ours. */
+const char *actor_plain_url(const struct actor *actor);
+
 /* Open another registry as the first one. */
-int actor_open_another(struct actor *actor, sqlock_error *err);
+int actor_open_another(const struct actor *actor, sqlock_registry **registry,
+                       sqlock_error *err);
+
+/* Return the number of the server of a step, server=N or member=N; 0 without
+ * it; and the registry there. */
+int actor_server(const struct step *step);
+sqlock_registry *actor_registry(struct player *player);
 
 /* Return a duration of the step: in ms, or "ever"; `otherwise` without it.  A
  * sanitizer makes everything slower. */
@@ -101,7 +114,8 @@ int64_t actor_number(const struct step *step, const char *option,
 /* How often a step repeats something: count=, and campaign= in a campaign. */
 int64_t actor_times(const struct step *step);
 
-/* Return the thread's lock of a name, which is obtained once. */
+/* Return the thread's lock of a name, which is obtained once; with member=N the
+ * quorum's. */
 sqlock_lock *actor_lock(struct player *player, const char *name);
 
 /* Call the function for each lock of the step's names, "L,M", and of "L*3": L1,
@@ -119,7 +133,9 @@ struct set {
 };
 void actor_obtain(struct player *player, struct set *set);
 
-/* Check the results of a call for many: those of each=, with "," between. */
+/* Return whether the results of a call for many are those of each=, with ","
+ * between; refuse the step if they are not. */
+bool actor_fits_each(const struct step *step, const int *results, size_t count);
 void actor_check_each(struct player *player, const int *results, size_t count);
 
 /* The verbs of locks.c, take.c and fds.c. */
@@ -139,6 +155,12 @@ void actor_read_options(struct player *player, sqlock_acquire_options *how);
 
 /* Perform a step with a request. */
 void actor_use_request(struct player *player);
+
+/* Perform a step about a quorum; return false if it is none.  Return the lock
+ * of the member that a step names.  Drop the quorums. */
+bool actor_use_quorum(struct player *player);
+sqlock_lock *actor_member(struct player *player, const char *name);
+int actor_drop_quorums(sqlock_error *err);
 
 /* Perform a step about a transaction; return false if it is none. */
 bool actor_use_tx(struct player *player);
@@ -166,7 +188,7 @@ int actor_fd(struct player *player, const char *option);
 struct cancel *actor_cancel(struct actor *actor, const char *name);
 
 /* Say to the player: a lease of that lock was told lost. */
-void actor_say_lost(int code, const char *name);
+void actor_say_lost(int code, sqlock_lock *lock);
 
 /* Read steps until standard input ends. */
 int actor_main(void);

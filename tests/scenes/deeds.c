@@ -37,7 +37,7 @@ int run_step(struct run *run, const char *text, struct moment *at)
     at->began_ns = now_ns();
     (void)play_step(&run->play, step, &result);
     at->ended_ns = now_ns();
-    if (run->is_to_fail && proxy_times(run->play.proxy) > 0)
+    if (run->is_to_fail && proxy_times(run->play.proxies[0]) > 0)
         run->is_to_fail = false; /* it has failed */
     (void)snprintf(run->scene + length, sizeof run->scene - length,
                    "    %s -> %s\n", step_print(printed, step),

@@ -55,7 +55,10 @@ static const struct kind kinds[] = {
     {"downgrade", TAP_EXECUTE, {SQLOCK_SQL_DOWNGRADE, -1}},
     {"publishing", TAP_EXECUTE, {SQLOCK_SQL_PUBLISH, -1}},
     {"hand_off", TAP_EXECUTE, {SQLOCK_SQL_HAND_OFF, -1}},
-    {"reading", TAP_EXECUTE, {SQLOCK_SQL_READ, SQLOCK_SQL_READ_MANY, -1}},
+    {"reading",
+     TAP_EXECUTE,
+     {SQLOCK_SQL_READ, SQLOCK_SQL_READ_MANY, SQLOCK_SQL_ONCE_READ, -1}},
+    {"record", TAP_EXECUTE, {SQLOCK_SQL_ONCE_RECORD, -1}},
     {"circle", TAP_EXECUTE, {SQLOCK_SQL_WAITS, -1}},
     {"guard", TAP_EXECUTE, {SQLOCK_SQL_GUARD, -1}},
 };
@@ -78,6 +81,7 @@ struct rule {
     bool from_begin; /* only since a transaction has begun, or before */
     bool until_begin;
     uint64_t since; /* only on connections from this number on */
+    int server;     /* only there; -1: anywhere */
     char key[96];   /* of a lock, or the id of an order; "": any */
 };
 
@@ -124,10 +128,19 @@ static bool is_about_stock(int call, const struct tap_event *event)
     return event->call == TAP_COMMIT || (is_update && !tap.has_begun);
 }
 
-static bool is_of_kind(const struct kind *kind, const struct tap_event *event)
+/* Return whether the text is that of a statement at this server. */
+static bool is_sent_to(const struct tap_event *event, int server, int statement)
 {
-    const sqlock_registry *registry = tap.actor->registry;
+    const sqlock_registry *registry = tap.actor->registries[server];
 
+    return registry != NULL &&
+           registry->store.statements[statement].sent.text == event->text;
+}
+
+/* A server of -1 stands for each. */
+static bool is_of_kind(const struct kind *kind, const struct tap_event *event,
+                       int server)
+{
     if (kind->call == TAP_CALLS)
         return event->call != TAP_ABORT && event->call != TAP_OPEN;
     if (kind->call > TAP_CALLS)
@@ -136,10 +149,11 @@ static bool is_of_kind(const struct kind *kind, const struct tap_event *event)
         return false;
     if (kind->statements[0] < 0)
         return true;
-    for (size_t i = 0; registry != NULL && kind->statements[i] >= 0; i++)
-        if (registry->store.statements[kind->statements[i]].sent.text ==
-            event->text)
-            return true;
+    for (int at = 0; at < SERVERS; at++)
+        for (size_t i = 0; kind->statements[i] >= 0; i++)
+            if ((server < 0 || server == at) &&
+                is_sent_to(event, at, kind->statements[i]))
+                return true;
     return false;
 }
 
@@ -157,7 +171,8 @@ static bool has_key(const struct tap_event *event, const char *key)
 static bool hits(struct rule *rule, const struct tap_event *event,
                  bool is_after)
 {
-    if (rule->is_after != is_after || !is_of_kind(rule->kind, event) ||
+    if (rule->is_after != is_after ||
+        !is_of_kind(rule->kind, event, rule->server) ||
         (rule->by_players && !is_player) || (rule->by_others && is_player) ||
         (rule->from_begin && !tap.has_begun) ||
         (rule->until_begin && tap.has_begun) || event->session < rule->since ||
@@ -229,7 +244,7 @@ static int before(void *context, const struct tap_event *event)
     (void)context;
     pthread_mutex_lock(&tap.mutex);
     for (size_t i = 0; i < KINDS; i++)
-        tap.sent[i] += is_of_kind(&kinds[i], event);
+        tap.sent[i] += is_of_kind(&kinds[i], event, -1);
     rc = obey(event, false, 0);
     tap.has_begun = tap.has_begun || event->call == TAP_BEGIN;
     pthread_mutex_unlock(&tap.mutex);
@@ -239,12 +254,9 @@ static int before(void *context, const struct tap_event *event)
 /* Let the answer to a renewal of the background tell a clock that was set. */
 static void step_clock(const struct tap_event *event)
 {
-    const sqlock_registry *registry = tap.actor->registry;
     sqlock_result *result = event->result;
 
-    if (result == NULL || registry == NULL ||
-        registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text !=
-            event->text)
+    if (result == NULL || !is_sent_to(event, 0, SQLOCK_SQL_RENEW_MANY))
         return;
     for (size_t row = 0; row < result->rows; row++)
         result->cells[row * result->columns + (result->columns > 1)].integer +=
@@ -301,6 +313,7 @@ static int add_rule(struct player *player, enum act act)
         .from_begin = has(step, "from_begin"),
         .until_begin = has(step, "until_begin"),
         .since = has(step, "new") ? tap_count(TAP_OPEN) + 1 : 0,
+        .server = (int)actor_number(step, "server", -1),
     };
     tap.count++;
     tap.met = 0;

@@ -7,10 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+int actor_server(const struct step *step)
+{
+    int64_t server =
+        actor_number(step, "member", actor_number(step, "server", 0));
+
+    return server >= 0 && server < SERVERS ? (int)server : 0;
+}
+
+sqlock_registry *actor_registry(struct player *player)
+{
+    return player->actor->registries[actor_server(&player->step)];
+}
+
 /* Return the place of a thread's lock (0: any thread's) in the array: where it
  * is, or an empty one; NULL: the array is full.  The caller holds the mutex. */
 static struct handle *place_of(struct actor *actor, const char *name,
-                               int thread)
+                               int thread, int server)
 {
     struct handle *empty = NULL;
 
@@ -19,7 +32,8 @@ static struct handle *place_of(struct actor *actor, const char *name,
 
         if (handle->lock == NULL)
             empty = empty == NULL ? handle : empty;
-        else if (strcmp(handle->name, name) == 0 && handle->thread == thread)
+        else if (strcmp(handle->name, name) == 0 && handle->thread == thread &&
+                 handle->server == server)
             return handle;
     }
     return empty;
@@ -30,16 +44,20 @@ sqlock_lock *actor_lock(struct player *player, const char *name)
     struct actor *actor = player->actor;
     int thread =
         actor->ownership == SQLOCK_OWNED_BY_HANDLE ? player->number : 0;
+    int server = actor_server(&player->step);
     struct handle *handle;
     sqlock_lock *lock = NULL;
 
+    if (step_option(&player->step, "member") != NULL)
+        return actor_member(player, name);
     pthread_mutex_lock(&actor->mutex);
-    handle = place_of(actor, name, thread);
+    handle = place_of(actor, name, thread, server);
     if (handle != NULL && handle->lock == NULL) {
         handle->thread = thread;
+        handle->server = server;
         (void)snprintf(handle->name, sizeof handle->name, "%s", name);
-        player->outcome.rc = sqlock_obtain(&handle->lock, actor->registry, name,
-                                           &player->outcome.err);
+        player->outcome.rc = sqlock_obtain(
+            &handle->lock, actor_registry(player), name, &player->outcome.err);
     }
     if (handle != NULL)
         lock = handle->lock;
@@ -73,21 +91,27 @@ void actor_forget(struct player *player)
             handles[i].lock = NULL;
 }
 
-/* Check the results of a call for many: those of each=, with "," between. */
-void actor_check_each(struct player *player, const int *results, size_t count)
+bool actor_fits_each(const struct step *step, const int *results, size_t count)
 {
-    const char *each = step_option(&player->step, "each");
+    const char *each = step_option(step, "each");
+    bool fits = true;
 
     for (size_t i = 0; each != NULL && i < count; i++) {
         char expected[64];
 
         (void)snprintf(expected, sizeof expected, "%.*s",
                        (int)strcspn(each, ","), each);
-        if (!result_is(expected, results[i]))
-            actor_refuse(&player->outcome, "the result of a lock is another");
+        fits = fits && result_is(expected, results[i]);
         each += strcspn(each, ",");
         each += *each == ',';
     }
+    return fits;
+}
+
+void actor_check_each(struct player *player, const int *results, size_t count)
+{
+    if (!actor_fits_each(&player->step, results, count))
+        actor_refuse(&player->outcome, "the result of a lock is another");
 }
 
 void actor_each_name(const struct step *step,

@@ -5,12 +5,78 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-static void need_proxy(struct play *play)
+/* The database of one of a quorum's servers: beside one of PostgreSQL there are
+ * one of MariaDB and a file of SQLite, and beside a file two others. */
+static const struct database *server_database(const struct play *play,
+                                              int server)
 {
-    if (play->proxy == NULL)
-        play->proxy = proxy_open(play->f->database, play->f->url);
-    assert_non_null(play->proxy);
+    unsigned own = play->f->database->bit;
+    unsigned bit = server == 0                         ? own
+                   : own == ON_POSTGRES && server == 1 ? ON_MYSQL
+                                                       : ON_SQLITE;
+    const struct database *database = databases;
+
+    while (database->bit != bit)
+        database++;
+    return database;
+}
+
+/* Return the URL of a server, which has its table of locks from here on. */
+static const char *server_url(struct play *play, int server)
+{
+    struct fixture *f = play->f;
+    const struct database *database = server_database(play, server);
+    sqlock_options options = fixture_options(f);
+    char *url = play->servers[server];
+
+    if (server == 0)
+        return f->url;
+    if (url[0] != '\0')
+        return url;
+    if (database->bit == ON_SQLITE)
+        (void)snprintf(url, sizeof *play->servers, "sqlite:%s/server%d.db",
+                       play->folder, server);
+    else if (database_url(database) == NULL)
+        skip_or_fail("there is no server of %s", database->name);
+    else
+        (void)snprintf(url, sizeof *play->servers, "%s",
+                       database_url(database));
+    assert_ok(
+        sqlock_schema_create(url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));
+    return url;
+}
+
+void stage_close_servers(struct play *play)
+{
+    for (int i = 0; i < SERVERS; i++) {
+        const char *url = play->servers[i];
+        struct sql sql;
+
+        proxy_close(play->proxies[i]);
+        play->proxies[i] = NULL;
+        if (strncmp(url, "sqlite:", 7) == 0) {
+            (void)unlink(url + 7);
+        } else if (url[0] != '\0' &&
+                   sql_open(&sql, server_database(play, i), url) == 0) {
+            sql_drop_locks(&sql, play->f->prefix);
+            sql_close(&sql);
+        }
+        play->servers[i][0] = '\0';
+    }
+}
+
+static struct proxy *need_proxy(struct play *play, int server)
+{
+    struct proxy **proxy = &play->proxies[server];
+
+    if (*proxy == NULL)
+        *proxy =
+            proxy_open(server_database(play, server), server_url(play, server));
+    assert_non_null(*proxy);
+    return *proxy;
 }
 
 static void need_pooler(struct play *play)
@@ -86,15 +152,17 @@ static void timeline_url(struct play *play, char url[1024])
 }
 
 const char *stage_url(struct play *play, char out[1024],
-                      const struct step *step)
+                      const struct step *step, int server)
 {
     const char *through = step_option(step, "through");
+    bool is_file = server_database(play, server)->bit == ON_SQLITE;
     char url[1024];
 
-    (void)snprintf(url, sizeof url, "%s", play->f->url);
+    (void)snprintf(url, sizeof url, "%s", server_url(play, server));
     if (through != NULL && strcmp(through, "network") == 0) {
-        need_proxy(play);
-        (void)proxy_url(play->proxy, url, play->f->url);
+        if (!is_file)
+            (void)proxy_url(need_proxy(play, server), url,
+                            server_url(play, server));
     } else if (through != NULL && strcmp(through, "pooler") == 0) {
         need_pooler(play);
         (void)snprintf(url, sizeof url, "%s", play->pooler.url);
@@ -135,7 +203,8 @@ static enum proxy_point point_of(const struct step *step)
     return PROXY_BEFORE;
 }
 
-static void arm(struct play *play, const struct step *step, enum proxy_act act)
+static void arm(struct play *play, struct proxy *proxy, const struct step *step,
+                enum proxy_act act)
 {
     const char *nth = step_option(step, "nth");
     const struct proxy_plan plan = {
@@ -148,33 +217,36 @@ static void arm(struct play *play, const struct step *step, enum proxy_act act)
         .delay_ms = (unsigned)stage_ms(step, "ms"),
     };
 
-    proxy_arm(play->proxy, &plan);
+    proxy_arm(proxy, &plan);
 }
 
 struct result stage_network(struct play *play, const struct step *step)
 {
-    need_proxy(play);
+    const char *server = step_option(step, "server");
+    struct proxy *proxy =
+        need_proxy(play, server != NULL ? (int)strtol(server, NULL, 10) : 0);
+
     if (says(step, "heals"))
-        proxy_heal(play->proxy);
+        proxy_heal(proxy);
     else if (says(step, "breaks") || says(step, "is_down"))
-        proxy_down(play->proxy);
+        proxy_down(proxy);
     else if (says(step, "is_silent") && step->option_count == 0)
-        proxy_blackhole(play->proxy);
+        proxy_blackhole(proxy);
     else if (says(step, "is_silent"))
-        arm(play, step, PROXY_BLACKHOLE);
+        arm(play, proxy, step, PROXY_BLACKHOLE);
     else if (says(step, "cuts"))
-        arm(play, step, PROXY_CUT);
+        arm(play, proxy, step, PROXY_CUT);
     else if (says(step, "swallows"))
-        arm(play, step, PROXY_SWALLOW);
+        arm(play, proxy, step, PROXY_SWALLOW);
     else if (says(step, "delays") || says(step, "counts_from_now"))
-        arm(play, step, PROXY_PASS);
+        arm(play, proxy, step, PROXY_PASS);
     else if (says(step, "counts"))
-        return (struct result){.rc = (int)proxy_times(play->proxy),
+        return (struct result){.rc = (int)proxy_times(proxy),
                                .is_undecided =
                                    step_option(step, "now") == NULL};
     else
         return unknown();
     if (says(step, "breaks"))
-        proxy_heal(play->proxy);
+        proxy_heal(proxy);
     return is(0);
 }

@@ -12,7 +12,8 @@ static sqlock_ownership ownership_of(const struct step *step)
 
     if (owner != NULL && strcmp(owner, "registry") == 0)
         return SQLOCK_OWNED_BY_REGISTRY;
-    if (owner != NULL && strcmp(owner, "handle") == 0)
+    if ((owner != NULL && strcmp(owner, "handle") == 0) ||
+        step_option(step, "servers") != NULL)
         return SQLOCK_OWNED_BY_HANDLE;
     return SQLOCK_OWNED_BY_THREAD;
 }
@@ -30,16 +31,32 @@ static uint32_t patience(const struct step *step)
 #define SCENE_TTL_MS (4 * PATIENCE_MS)
 
 /* On a busy machine an attempt to open may exceed a short time limit. */
+static int open_one(sqlock_registry **registry, const struct step *step,
+                    const char *url, const sqlock_options *options,
+                    sqlock_error *err)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int rc;
+
+    do
+        rc = sqlock_registry_open(registry, url, options, err);
+    while (rc == SQLOCK_EUNREACHABLE && step_option(step, "now") == NULL &&
+           check_pause(until));
+    return rc;
+}
+
 int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
 {
     const char *waiting = step_option(step, "waiting");
+    const char *region = step_option(step, "region");
+    char prefix[sizeof actor->prefix];
     sqlock_options options = SQLOCK_OPTIONS_INIT;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-    int rc;
+    int rc = 0;
 
     (void)snprintf(actor->prefix, sizeof actor->prefix, "%s",
                    step_option(step, "prefix"));
     options.table_prefix = actor->prefix;
+    options.region = region;
     options.ttl_ms = (uint32_t)actor_ms(step, "ttl", SCENE_TTL_MS);
     options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
     options.peer_ttl_ms = (uint32_t)actor_ms(step, "peer_ttl", PEER_TTL_MS);
@@ -62,15 +79,22 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
                    step_option(step, "url"));
     if (strncmp(actor->url, "tap+", 4) == 0)
         disturb_begin(actor);
-    do
-        rc = sqlock_registry_open(&actor->registry, actor->url, &options, err);
-    while (rc == SQLOCK_EUNREACHABLE && step_option(step, "now") == NULL &&
-           check_pause(until));
+    /* The application changes its texts as soon as the registry is open. */
+    memcpy(prefix, actor->prefix, sizeof prefix);
+    options.table_prefix = prefix;
+    for (size_t i = 0; i < SERVERS && rc == 0; i++) {
+        static const char *const urls[SERVERS] = {"url", "url1", "url2"};
+        const char *url = step_option(step, urls[i]);
+
+        if (url != NULL)
+            rc = open_one(&actor->registries[i], step, url, &options, err);
+    }
+    memset(prefix, 'x', sizeof prefix - 1);
     return rc;
 }
 
-int actor_open_another(struct actor *actor, sqlock_error *err)
+int actor_open_another(const struct actor *actor, sqlock_registry **registry,
+                       sqlock_error *err)
 {
-    return sqlock_registry_open(&actor->registry, actor->url, &actor->options,
-                                err);
+    return sqlock_registry_open(registry, actor->url, &actor->options, err);
 }

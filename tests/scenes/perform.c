@@ -58,7 +58,10 @@ static struct process *open_process(struct play *play, const char *id,
         process = company_start(&play->company, id);
     at = (size_t)snprintf(
         words, sizeof words, "opens url=%s prefix=%s folder=%s",
-        stage_url(play, url, step), play->f->prefix, play->folder);
+        stage_url(play, url, step, 0), play->f->prefix, play->folder);
+    for (int i = 1; i < SERVERS && step_option(step, "servers") != NULL; i++)
+        at += (size_t)snprintf(words + at, sizeof words - at, " url%d=%s", i,
+                               stage_url(play, url, step, i));
     for (size_t i = 0; i < step->option_count; i++)
         at += (size_t)snprintf(words + at, sizeof words - at, " %s",
                                step->options[i]);
@@ -130,7 +133,8 @@ static void note(struct play *play, const struct process *process,
 /* Return the lock whose token a step's call has; NULL if there is none. */
 static struct named *with_token(struct play *play, const struct step *step)
 {
-    return step->name != NULL && strchr(step->name, ',') == NULL
+    return step->name != NULL && strchr(step->name, ',') == NULL &&
+                   step_option(step, "server") == NULL
                ? play_named(play, step->name)
                : NULL;
 }

@@ -156,8 +156,9 @@ static void expect_free(struct play *play, const char *name)
 
 void play_close(struct play *play)
 {
-    if (play->proxy != NULL)
-        proxy_heal(play->proxy);
+    for (size_t i = 0; i < SERVERS; i++)
+        if (play->proxies[i] != NULL)
+            proxy_heal(play->proxies[i]);
     close_processes(play);
     stage_close(play);
     for (size_t i = 0; !play->somebody_died && i < NAMES_MAX; i++)

@@ -49,7 +49,8 @@ struct play {
     struct named names[NAMES_MAX];
     bool somebody_died;
     char lease_id[SQLOCK_LEASE_ID_SIZE]; /* that was told last */
-    struct proxy *proxy;                 /* NULL: not named yet */
+    struct proxy *proxies[SERVERS];      /* NULL: not named yet */
+    char servers[SERVERS][1024];         /* URLs; "": it has no table yet */
     struct pooler pooler;                /* its pid is 0: as above */
     bool has_stubs;
     bool has_stock;      /* the application's table */
@@ -102,9 +103,10 @@ bool stage_has(const char *actor);
 /* Perform a step of the stage. */
 struct result stage_perform(struct play *play, const struct step *step);
 
-/* Write the URL that a process opens, with the options of that step, to out. */
+/* Write the URL that a process opens, with the options of that step, to out; of
+ * one of several servers. */
 const char *stage_url(struct play *play, char out[1024],
-                      const struct step *step);
+                      const struct step *step, int server);
 
 /* Write a statement of the scene to out, with the tables' names for @stock and
  * @locks; return its length. */

@@ -91,8 +91,8 @@ static bool play_acts(struct run *run, struct fixture *f,
     if (!is_right) {
         play_abandon(&run->play);
         run->is_open = false;
-    } else if (run->play.proxy != NULL) {
-        proxy_heal(run->play.proxy);
+    } else if (run->play.proxies[0] != NULL) {
+        proxy_heal(run->play.proxies[0]);
     }
     return is_right;
 }

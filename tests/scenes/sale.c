@@ -62,7 +62,7 @@ static int open_stock(struct player *player, sqlock_stock_strategy strategy,
         options.quantity_column = "a";
         options.version_column = version;
     }
-    return sqlock_stock_open(out, player->actor->registry, &options, err);
+    return sqlock_stock_open(out, actor_registry(player), &options, err);
 }
 
 /* Return the stock of the step, which is opened when it is first used; NULL:

@@ -193,21 +193,21 @@ const char *step_parse(struct step *step, char *text)
 
 /* The options that some step has: a misspelt one would do nothing. */
 static const char options[] =
-    " a actor after again alone answer any as at attempts background batch "
-    "begin by campaign cancelled circle claim cleanly code combined commit "
-    "connect count counting_found deadline deadlocks done downgrade dry "
-    "each every fd fds fenced forgotten from from_begin guard hand_off "
-    "hasty held hold holder hours id in_vain key killed last lasts later "
-    "least left lefts level line longer_than many margin most most_rounds "
-    "ms n new no_sharer no_text note now nth number of opening operations "
-    "order other_token own owner patient peer_ttl perhaps_again period "
-    "permits poll pool publishing queue reading release renewal renewed "
-    "reservations retries rollback rotate rounds sale same_token says services "
-    "shaky share shared sharer sharers sharing short_claim skip soon state "
-    "statement taken tapped text through times to token told tries ttl "
-    "unpooled until_begin unusual version wait waiter waiters waiting weight "
-    "when "
-    "who within write wrong ";
+    " a actor after again all alone answer any as at at_once attempts "
+    "background batch begin by campaign cancelled circle claim cleanly code "
+    "combined commit connect count counting_found deadline deadlocks done "
+    "downgrade dry each every fd fds fenced forgotten from from_begin guard "
+    "hand_off hasty held hold holder hours id in_vain key killed last lasts "
+    "later least left lefts level line longer_than many margin member most "
+    "most_rounds ms n new no_sharer no_text note now nth number of opening "
+    "operations order other_token own owner patient peer_ttl perhaps_again "
+    "period permits poll pool publishing queue reading release renewal "
+    "record region renewed reservations retries rollback rotate rounds sale "
+    "same_token "
+    "says server servers services shaky share shared sharer sharers sharing "
+    "short_claim skip soon state statement taken tapped text through times "
+    "to token told tries ttl unpooled until_begin unusual version wait "
+    "waiter waiters waiting weight when who within write wrong ";
 
 /* Return what is wrong with the words of a step: each option is known, and each
  * result is one. */

@@ -13,6 +13,7 @@
 #include "support/fixture.h"
 
 #define WORDS_MAX 12
+#define SERVERS 3 /* of a quorum; other scenes have one */
 
 /* A line, ACTOR VERB [NAME] [option=value]... [&] [-> RESULT], or ACTOR VERB:
  * STATEMENT [&] [-> RESULT]. */

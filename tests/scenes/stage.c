@@ -250,8 +250,7 @@ void stage_close(struct play *play)
         fixture_unlock_row(&play->stranger);
     for (size_t i = 0; i < PEERS_MAX; i++)
         sql_close(&play->services[i].sql);
-    proxy_close(play->proxy);
-    play->proxy = NULL;
+    stage_close_servers(play);
     if (play->pooler.pid != 0)
         pooler_end(&play->pooler);
     play->pooler.pid = 0;

@@ -36,6 +36,9 @@ struct result stage_database(struct play *play, const struct step *step);
 struct result stage_stranger(struct play *play, const struct step *step);
 struct result stage_of_stock(struct play *play, const struct step *step);
 
+/* Remove the tables of a quorum's other servers, and what leads to them. */
+void stage_close_servers(struct play *play);
+
 /* Undo what the database would keep. */
 void stage_mend(struct play *play);
 

@@ -21,10 +21,7 @@ static bool is_let_go;
 
 static void on_lost(void *context, sqlock_lock *lock, int code)
 {
-    /* Nobody is told before the time. */
-    if (sqlock_remaining_ms(lock) > 0)
-        code = NOT_PLAYED;
-    actor_say_lost(code, sqlock_name(lock));
+    actor_say_lost(code, lock);
     if (context == NULL)
         return;
     pthread_mutex_lock(&lingering);

@@ -20,8 +20,7 @@ static const struct database *database_of(const char *url)
     return database;
 }
 
-/* The URL of the actor, past its tap: applications use no driver of ours. */
-static const char *plain_url(const struct actor *actor)
+const char *actor_plain_url(const struct actor *actor)
 {
     return actor->url + (strncmp(actor->url, "tap+", 4) == 0 ? 4 : 0);
 }
@@ -29,7 +28,7 @@ static const char *plain_url(const struct actor *actor)
 static void connect_app(struct player *player)
 {
     struct session *session = &player->session;
-    const char *url = plain_url(player->actor);
+    const char *url = actor_plain_url(player->actor);
 
     if (step_option(&player->step, "counting_found") != NULL)
         app_open_counting_found(&session->app, database_of(url), url);
@@ -62,12 +61,12 @@ static sqlock_table table_of(const struct step *step)
 
 static int begin(struct player *player, sqlock_error *err)
 {
-    return sqlock_tx_begin(&player->session.tx, player->actor->registry, err);
+    return sqlock_tx_begin(&player->session.tx, actor_registry(player), err);
 }
 
 static int adopt(struct player *player, sqlock_error *err)
 {
-    return sqlock_tx_adopt(&player->session.tx, player->actor->registry,
+    return sqlock_tx_adopt(&player->session.tx, actor_registry(player),
                            player->session.app.native, err);
 }
 

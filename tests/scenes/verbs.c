@@ -12,6 +12,7 @@
 #include "sqlock/event.h"
 #include "sqlock/leader.h"
 #include "sqlock/lease.h"
+#include "sqlock/once.h"
 #include "sqlock/operator.h"
 #include "sqlock/shared.h"
 
@@ -159,7 +160,7 @@ static void show(struct player *player)
     const char *other = NULL;
 
     outcome->rc =
-        sqlock_show(player->actor->registry, step->name, &row, &outcome->err);
+        sqlock_show(actor_registry(player), step->name, &row, &outcome->err);
     if (outcome->rc == 0)
         other = find_difference(step, row);
     if (other != NULL)
@@ -184,7 +185,7 @@ static void break_own(struct player *player)
     how.token = sqlock_token(lock) + (step_option(step, "other_token") != NULL);
     how.reason = "a scene";
     how.now = step_option(step, "now") != NULL;
-    player->outcome.rc = sqlock_break(player->actor->registry, step->name, &how,
+    player->outcome.rc = sqlock_break(actor_registry(player), step->name, &how,
                                       &player->outcome.err);
 }
 
@@ -222,7 +223,7 @@ static void set_permits(struct player *player)
     struct outcome *outcome = &player->outcome;
 
     outcome->rc = sqlock_set_permits(
-        player->actor->registry, player->step.name,
+        actor_registry(player), player->step.name,
         (uint32_t)actor_number(&player->step, "number", 0), &outcome->err);
 }
 
@@ -233,7 +234,7 @@ static void reap(struct player *player)
 
     for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0; i--)
         outcome->rc =
-            sqlock_reap(player->actor->registry, 0, NULL, &outcome->err);
+            sqlock_reap(actor_registry(player), 0, NULL, &outcome->err);
 }
 
 /* The id of a lease, which is the message of "tells_id", and by which lease=ID
@@ -241,7 +242,7 @@ static void reap(struct player *player)
 static void use_id(struct player *player)
 {
     struct outcome *outcome = &player->outcome;
-    sqlock_registry *registry = player->actor->registry;
+    sqlock_registry *registry = actor_registry(player);
     const char *verb = player->step.verb;
     const char *id = step_option(&player->step, "lease");
     uint32_t ttl_ms = (uint32_t)actor_ms(&player->step, "ttl", 0);
@@ -268,11 +269,31 @@ static void use_id(struct player *player)
         actor_refuse(outcome, "it says that more or less is left");
 }
 
+/* Make the table of records; record that the lock's work is done, or tell whether
+ * it is; or remove that record. */
+static void use_record(struct player *player)
+{
+    const char *verb = player->step.verb;
+    const char *name = player->step.name;
+    sqlock_registry *registry = actor_registry(player);
+    sqlock_error *err = &player->outcome.err;
+
+    if (strcmp(verb, "makes_records") == 0)
+        player->outcome.rc = sqlock_once_schema_create(
+            actor_plain_url(player->actor), &player->actor->options, err);
+    else if (strcmp(verb, "records") == 0)
+        player->outcome.rc = sqlock_once_record(actor_lock(player, name), err);
+    else if (strcmp(verb, "is_recorded") == 0)
+        player->outcome.rc = sqlock_once_check(registry, name, err);
+    else
+        player->outcome.rc = sqlock_once_forget(registry, name, err);
+}
+
 /* Open other registries with a lock that is renewed, one after the other. */
 static void reopen(struct player *player)
 {
     struct outcome *outcome = &player->outcome;
-    struct actor other = *player->actor;
+    sqlock_registry *other = NULL;
     sqlock_acquire_options how;
     sqlock_lock *lock;
     int fd;
@@ -280,10 +301,10 @@ static void reopen(struct player *player)
     actor_read_options(player, &how);
     for (int64_t i = actor_times(&player->step); i > 0 && outcome->rc == 0;
          i--) {
-        outcome->rc = actor_open_another(&other, &outcome->err);
+        outcome->rc = actor_open_another(player->actor, &other, &outcome->err);
         if (outcome->rc == 0)
-            outcome->rc = sqlock_obtain(&lock, other.registry,
-                                        player->step.name, &outcome->err);
+            outcome->rc =
+                sqlock_obtain(&lock, other, player->step.name, &outcome->err);
         if (outcome->rc == 0)
             outcome->rc = sqlock_lost_fd(&fd, lock, &outcome->err);
         if (outcome->rc == 0)
@@ -291,7 +312,7 @@ static void reopen(struct player *player)
         if (outcome->rc == 0 && i % 50 == 0)
             check_sleep(how.ttl_ms / 3);
         if (outcome->rc == 0)
-            outcome->rc = sqlock_registry_close(other.registry, &outcome->err);
+            outcome->rc = sqlock_registry_close(other, &outcome->err);
     }
 }
 
@@ -325,13 +346,17 @@ static void open_registry(struct player *player)
 static void close_registry(struct player *player)
 {
     struct actor *actor = player->actor;
+    struct outcome *outcome = &player->outcome;
 
     actor_close_stocks();
-    if (actor->registry != NULL)
-        player->outcome.rc =
-            sqlock_registry_close(actor->registry, &player->outcome.err);
-    if (player->outcome.rc != SQLOCK_EINUSE)
-        actor->registry = NULL;
+    outcome->rc = actor_drop_quorums(&outcome->err);
+    for (size_t i = 0; i < SERVERS && outcome->rc == 0; i++) {
+        if (actor->registries[i] != NULL)
+            outcome->rc =
+                sqlock_registry_close(actor->registries[i], &outcome->err);
+        if (outcome->rc != SQLOCK_EINUSE)
+            actor->registries[i] = NULL;
+    }
 }
 
 void actor_perform(struct player *player)
@@ -359,6 +384,10 @@ void actor_perform(struct player *player)
         {"gives_by_id", use_id},
         {"renews_by_id", use_id},
         {"reopens", reopen},
+        {"makes_records", use_record},
+        {"records", use_record},
+        {"is_recorded", use_record},
+        {"forgets_record", use_record},
         {"holds", hold},
         {"remains", tell_remaining},
         {"turns", actor_take_turns},
@@ -393,7 +422,8 @@ void actor_perform(struct player *player)
         {"closes_registry", close_registry},
     };
 
-    if (actor_use_tx(player) || actor_use_stock(player))
+    if (actor_use_tx(player) || actor_use_stock(player) ||
+        actor_use_quorum(player))
         return;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(player->step.verb, verbs[i].verb) == 0) {

@@ -226,6 +226,7 @@ void sql_drop_locks(struct sql *sql, const char *prefix)
     (void)sql_run(sql, "DROP TABLE IF EXISTS %sLOCK", prefix);
     (void)sql_run(sql, "DROP TABLE IF EXISTS %sLOCK_SERVER", prefix);
     (void)sql_run(sql, "DROP TABLE IF EXISTS %sLOCK_MARK", prefix);
+    (void)sql_run(sql, "DROP TABLE IF EXISTS %sDONE", prefix);
 }
 
 int64_t sql_integer(struct sql *sql, const char *format, ...)
