@@ -298,15 +298,34 @@ static const char *add_step(struct scene *scene, unsigned line,
     return wrong;
 }
 
+/* Take "on DATABASE...:", for which a row is, from its beginning. */
+static const char *read_databases(unsigned *bits, const char **row)
+{
+    size_t length = strcspn(*row, ":");
+    char words[64];
+
+    if (strncmp(*row, "on ", 3) != 0 || (*row)[length] == '\0')
+        return NULL;
+    (void)snprintf(words, sizeof words, "%.*s", (int)length, *row);
+    *row += length + 1;
+    *row += strspn(*row, " ");
+    return read_set(bits, words);
+}
+
 /* Make a scene of the draft and a row. */
 static bool add_scene(struct reading *in, const char *row)
 {
     struct scenes *scenes = in->scenes;
     const struct draft *draft = &in->draft;
+    unsigned bits = draft->databases;
     struct scene *scene;
     char title[160];
-    const char *wrong = fill_in(title, sizeof title, draft->title, row);
-    bool ok = wrong == NULL || complain(in, draft->line, wrong);
+    const char *wrong = read_databases(&bits, &row);
+    bool ok;
+
+    if (wrong == NULL)
+        wrong = fill_in(title, sizeof title, draft->title, row);
+    ok = wrong == NULL || complain(in, draft->line, wrong);
 
     scenes->all =
         reallocarray(scenes->all, scenes->count + 1, sizeof *scenes->all);
@@ -314,7 +333,7 @@ static bool add_scene(struct reading *in, const char *row)
         abort();
     scene = &scenes->all[scenes->count++];
     *scene = (struct scene){.line = draft->line,
-                            .databases = draft->databases,
+                            .databases = bits,
                             .layouts = draft->layouts,
                             .stops_server = draft->stops_server,
                             .locks_rows = draft->locks_rows,

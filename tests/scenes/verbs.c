@@ -269,8 +269,8 @@ static void use_id(struct player *player)
         actor_refuse(outcome, "it says that more or less is left");
 }
 
-/* Make the table of records; record that the lock's work is done, or tell whether
- * it is; or remove that record. */
+/* Make the table of records; record that the lock's work is done, tell whether
+ * it is, or remove that record. */
 static void use_record(struct player *player)
 {
     const char *verb = player->step.verb;
