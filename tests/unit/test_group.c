@@ -32,6 +32,8 @@ static int commit_gives;     /* a code, or 0 */
 static atomic_uint in_one;   /* statements since the last commit */
 static atomic_uint most_in_one;
 static _Atomic int64_t least_deadline_ns; /* of the statements that began */
+static _Atomic int64_t held_until_ns; /* those of a transaction wait so long */
+static atomic_bool *begin_waits; /* and so does a begin, until this is true */
 static struct {
     bool fails; /* the first one for others, although the database has begun */
     unsigned count, rollbacks;
@@ -47,7 +49,9 @@ static int held_execute(void *connection, const sqlock_statement *statement,
     if (deadline_ns < atomic_load(&least_deadline_ns))
         atomic_store(&least_deadline_ns, deadline_ns);
     atomic_fetch_add(&executed, 1);
-    while (atomic_load(&is_held))
+    while (atomic_load(&is_held) ||
+           (atomic_load(&executed) > 1 &&
+            check_deadline_ns(0) <= atomic_load(&held_until_ns)))
         (void)check_pause(INT64_MAX);
     atomic_fetch_add(&in_one, 1);
     if (strncmp(statement->text, GIVES, strlen(GIVES)) == 0)
@@ -60,9 +64,14 @@ static int held_execute(void *connection, const sqlock_statement *statement,
 static int counted_begin(void *connection, int64_t deadline_ns,
                          sqlock_error *err)
 {
+    int64_t until = check_deadline_ns(PATIENCE_MS);
     unsigned i = begins.count++;
-    int rc = sqlite->begin(connection, deadline_ns, err);
+    int rc;
 
+    while (begin_waits != NULL && !atomic_load(begin_waits) &&
+           check_pause(until))
+        ;
+    rc = sqlite->begin(connection, deadline_ns, err);
     atomic_store(&in_one, 0);
     if (i > 1)
         return rc;
@@ -104,6 +113,7 @@ struct member {
     int64_t deadline_ns;
     size_t rows;
     int rc;
+    atomic_bool has_returned;
 };
 
 static int run_member(struct worker *worker)
@@ -122,6 +132,7 @@ static int run_member(struct worker *worker)
         lk_group_run(&self->scene->db.group, &self->scene->db.pool, &request);
     self->rows = result.rows;
     sqlock_result_clear(&result);
+    atomic_store(&self->has_returned, true);
     return 0;
 }
 
@@ -131,6 +142,7 @@ static void begin(struct member *member, struct scene *scene, const char *text,
     member->scene = scene;
     member->text = text;
     member->deadline_ns = deadline_ns;
+    atomic_store(&member->has_returned, false);
     worker_start(&member->worker, run_member, member);
 }
 
@@ -195,6 +207,8 @@ static int open_scene(void **state)
     driver.rollback = counted_rollback;
     scene.db.driver = &driver;
     atomic_store(&is_held, false);
+    atomic_store(&held_until_ns, 0);
+    begin_waits = NULL;
     commit_gives = 0;
     memset(&begins, 0, sizeof begins);
     (void)run_plain(&scene, "CREATE TABLE t (i INTEGER)");
@@ -227,7 +241,9 @@ static void let_wait(struct member *member, struct scene *scene,
     unsigned before = queued(scene);
 
     begin(member, scene, text, deadline_ns);
-    assert_becomes_true(queued(scene) == before + 1, PATIENCE_MS);
+    assert_becomes_true(queued(scene) == before + 1 ||
+                            atomic_load(&member->has_returned),
+                        PATIENCE_MS);
 }
 
 static void let_go(struct member *members, size_t count)
@@ -386,6 +402,42 @@ static void test_whose_time_is_over_leaves_the_others(void **state)
     assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3);
 }
 
+/* The transaction has the late one's statement, but has not begun. */
+static void test_whose_time_is_over_leaves_what_has_not_begun(void **state)
+{
+    struct member members[3];
+
+    begin_first(&members[0], *state);
+    let_wait(&members[1], *state, INSERT, check_deadline_ns(PATIENCE_MS));
+    let_wait(&members[2], *state, INSERT, check_deadline_ns(200));
+    begin_waits = &members[2].has_returned;
+    let_go(members, 3);
+    expect(&members[1], 0);
+    expect(&members[2], SQLOCK_ECANCELED);
+    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 2);
+}
+
+/* On a busy machine its time may be over before the transaction begins. */
+static void test_whose_time_is_over_within_the_transaction_is_done(void **state)
+{
+    struct member members[3];
+    unsigned rounds = 0;
+
+    do {
+        int64_t deadline_ns = check_deadline_ns(500);
+
+        begin_first(&members[0], *state);
+        let_wait(&members[1], *state, INSERT, check_deadline_ns(PATIENCE_MS));
+        let_wait(&members[2], *state, INSERT, deadline_ns);
+        atomic_store(&held_until_ns, deadline_ns);
+        let_go(members, 3);
+        expect(&members[1], 0);
+    } while (members[2].rc == SQLOCK_ECANCELED && ++rounds < 20);
+    expect(&members[2], 0);
+    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"),
+                     3 + 2 * rounds);
+}
+
 /* Let two wait behind the first one, and its begin for them fail.  Return
  * whether it has begun for them at all: it does so for a moment only. */
 static bool begin_again(struct scene *scene)
@@ -448,6 +500,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_all_have_the_latest_deadline),
     TEST(test_a_transaction_has_sixty_four_statements_at_most),
     TEST(test_whose_time_is_over_leaves_the_others),
+    TEST(test_whose_time_is_over_leaves_what_has_not_begun),
+    TEST(test_whose_time_is_over_within_the_transaction_is_done),
     TEST(test_a_begin_that_fails_is_made_by_another),
     TEST(test_without_a_connection_nothing_is_done),
 };
