@@ -50,7 +50,7 @@ chosen() {
     is "of one character" "$(names 'al?ha')" "al_ha alpha"
     is "LIKE's own characters mean themselves" "$(names 'al_ha')" al_ha
     is "and so do these" "$(names '%')" ""
-    is "and those of the escape" "$(names '!')" ""
+    is "and those of the escape" "$(names '!al?ha')" ""
     is "a pattern is the whole name" "$(names 'alph')" ""
     is "a quote is no end of it" "$(names "a'b")" ""
     is "--all and a pattern" "$(names --all 'free*')" free_one

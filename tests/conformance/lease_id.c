@@ -9,9 +9,19 @@
 static void test_what_is_no_id_is_refused(void **state)
 {
     static const char *const ids[] = {
-        "",          "key",         "a:1:30000:",   "a:1:30000",
-        ":1:30000:", "a::30000:k",  "a:-1:30000:k", "a:1:0:k",
-        "a:1:x:k",   "a:1:30000x:", "a:1: 30000:k", NULL,
+        "",
+        "key",
+        "a:1:30000:",
+        "a:1:30000",
+        ":1:30000:",
+        "a::30000:k",
+        "a:-1:30000:k",
+        "a:1:0:k",
+        "a:1:x:k",
+        "a:1:30000x:",
+        "a:1: 30000:k",
+        "a:9999999999999999999:9000:k",
+        NULL,
     };
     struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
