@@ -64,16 +64,26 @@ static void test_refuses()
     sqlock::mutex one(registry, "refused/1"), two(registry, "refused/2");
     sqlock::mutex foreign(other, "refused/3"), gone(registry, "refused/4");
     sqlock::mutex namesake(registry, "refused/1");
-    sqlock::mutex differs(registry, "refused/5", long_lease());
     auto moved = std::move(gone);
     const auto refused = [&](sqlock::mutex &a, sqlock::mutex &b) {
         return thrown([&] { sqlock::scoped_lock both(a, b); }) == SQLOCK_EINVAL;
     };
+    const auto differs = [&](auto set) {
+        sqlock::acquire_options how;
+        set(how);
+        sqlock::mutex differing(registry, "refused/5", how);
+        return refused(one, differing);
+    };
 
     check(refused(one, foreign) && refused(one, one) &&
-              refused(one, namesake) && refused(one, gone) &&
-              refused(one, differs),
+              refused(one, namesake) && refused(one, gone),
           "what cannot be locked in one call is refused");
+    check(differs([](auto &how) { how.ttl = 99s; }) &&
+              differs([](auto &how) { how.max_hold = 99s; }) &&
+              differs([](auto &how) { how.auto_renew = !how.auto_renew; }) &&
+              differs([](auto &how) { how.fenced = !how.fenced; }) &&
+              differs([](auto &how) { how.fail_fast = !how.fail_fast; }),
+          "as are mutexes whose options differ");
     check(one.try_lock() && two.try_lock(), "and nothing stays locked");
     one.unlock();
     two.unlock();
