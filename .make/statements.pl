@@ -34,6 +34,7 @@ my %about = (
 my $about = $about{$name} or die "$file: there are no such statements\n";
 my %annotations = (
     'insert id' => '.insert_id = SQLOCK_INSERT_ID_ROW',
+    'insert id complement' => '.insert_id = SQLOCK_INSERT_ID_COMPLEMENT',
     'insert id and flag' => '.insert_id = SQLOCK_INSERT_ID_UPSERT',
     'not prepared' => '.is_unprepared = true',
     'never waits' => '.is_nowait = true',

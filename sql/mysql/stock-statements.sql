@@ -53,10 +53,12 @@ SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 , {version} = {version} + 1
 -- ---- define bump (unversioned)
 
--- ---- deduct [insert id]
--- Deducts if that much is there, in one statement, and returns what is left.
+-- ---- deduct [insert id complement]
+-- Deducts if that much is there, in one statement, and returns what is left: by
+-- the complement, since MariaDB returns 0 if the table has a trigger and a long
+-- text.
 UPDATE INT_STOCK
-  SET {quantity} = LAST_INSERT_ID({quantity} - :quantity){bump}
+  SET {quantity} = ~LAST_INSERT_ID(~({quantity} - :quantity)){bump}
   WHERE {this_item} AND {quantity} >= :quantity;
 
 -- ---- swap
@@ -66,13 +68,13 @@ UPDATE INT_STOCK
   SET {quantity} = {quantity} - :quantity{bump}
   WHERE {this_item} AND {version} = :version AND {quantity} >= :quantity;
 
--- ---- restore [insert id]
+-- ---- restore [insert id complement]
 -- Adds, unless the column could not hold the sum, and returns what is there.
 -- WHERE sees the row as it was before SET.
 UPDATE INT_STOCK
   SET {quantity} = {quantity} + :quantity{bump}
   WHERE {this_item} AND {quantity} <= {most} - :quantity AND
-    LAST_INSERT_ID({quantity} + :quantity) IS NOT NULL;
+    LAST_INSERT_ID(~({quantity} + :quantity)) IS NOT NULL;
 
 -- ---- assign
 -- Sets a quantity.

@@ -25,7 +25,9 @@ typedef enum sqlock_placeholder {
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */
     SQLOCK_INSERT_ID_ROW,        /* one row of one SQLOCK_INT64: the id */
-    SQLOCK_INSERT_ID_UPSERT      /* one row: the id without its bit 62, that bit
+    /* the same of the id's complement; null if the server has told no id */
+    SQLOCK_INSERT_ID_COMPLEMENT,
+    SQLOCK_INSERT_ID_UPSERT /* one row: the id without its bit 62, that bit
                                     in a second column, and in a third one 1 if
                                     exactly one row was affected, which was then
                                     inserted, or else 0 */
@@ -509,13 +511,15 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_LOCK,
     /* Quantity and version of :item. */
     SQLOCK_STOCK_SQL_READ_VERSION,
-    /* Deduct :quantity from :item.  One row: the quantity that is left.  No
-     * row: less than :quantity is there, or there is no such item. */
+    /* Deduct :quantity from :item.  One row: the quantity that is left, or null
+     * where MariaDB does not tell it.  No row: less than :quantity is there, or
+     * there is no such item. */
     SQLOCK_STOCK_SQL_DEDUCT,
     /* DEDUCT if the version is :version.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
-    /* Add :quantity to :item.  One row: the quantity that is there now.  No
-     * row: it would be more than the column holds, or there is no such item. */
+    /* Add :quantity to :item.  One row: the quantity that is there now, or null
+     * as of DEDUCT.  No row: it would be more than the column holds, or there
+     * is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
     /* Set the quantity of :item, which exists, to :quantity. */
     SQLOCK_STOCK_SQL_ASSIGN,

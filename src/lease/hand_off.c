@@ -8,10 +8,10 @@
 #include "lease/row.h"
 
 /* Read the row to judge a hand-off that got no answer, and whose repetition
- * changed nothing or failed.  Return 0 if `to` has the lease, otherwise
- * EUNCERTAIN. */
-static int judge_repeated(struct lk_store *store, struct lk_lease *to,
-                          int64_t first_sent_ns)
+ * changed nothing or failed, or whose answer has no token.  Return 0 if `to`
+ * has the lease, otherwise EUNCERTAIN. */
+static int judge_by_row(struct lk_store *store, struct lk_lease *to,
+                        int64_t first_sent_ns)
 {
     struct lk_row row;
 
@@ -52,6 +52,7 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {0};
     sqlock_result result = {0};
+    bool is_done;
     int rc;
 
     if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL ||
@@ -60,12 +61,13 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     rc = send(store, from, to, &run, &result);
     if (run.was_uncertain)
         lk_lease_cap(to, to->asked.ttl_ms);
-    if (rc == 0 && result.rows > 0) {
+    is_done = rc == 0 && result.rows > 0;
+    if (is_done && result.cells[0].integer != 0) {
         to->answered.token = result.cells[0].integer;
         to->believed.until_boot_ns =
             lk_believe_until(store, run.sent_boot_ns, to->asked.ttl_ms);
-    } else if (run.was_uncertain) {
-        rc = judge_repeated(store, to, first_sent_ns);
+    } else if (is_done || run.was_uncertain) {
+        rc = judge_by_row(store, to, first_sent_ns);
     } else if (rc != SQLOCK_EUNREACHABLE) {
         rc = SQLOCK_EBUSY;
     }

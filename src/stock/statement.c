@@ -53,16 +53,40 @@ int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
                          err);
 }
 
+/* Read what a statement has left that was carried out and did not tell it.
+ * Return 0 with a row in `result`, or a negative code: EUNCERTAIN outside of a
+ * transaction. */
+static int read_left(struct lk_stock_operation *op,
+                     const struct lk_stock_line *line,
+                     const struct lk_stock_arguments *arguments,
+                     sqlock_result *result, sqlock_error *err)
+{
+    int rc;
+
+    sqlock_result_clear(result);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_READ, arguments, result, err);
+    if ((rc == 0 && result->rows > 0) || (rc < 0 && op->tx != NULL))
+        return rc;
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "%s was changed, but what is left could not be read",
+                    line->name);
+}
+
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err)
 {
+    bool is_change =
+        kind == SQLOCK_STOCK_SQL_DEDUCT || kind == SQLOCK_STOCK_SQL_RESTORE;
     struct lk_stock_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
     lk_stock_arguments_of(op, line, &arguments);
     rc = lk_stock_send(op, kind, &arguments, &result, err);
+    if (rc == 0 && is_change && result.rows > 0 &&
+        result.cells[0].type == SQLOCK_NULL)
+        rc = read_left(op, line, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type != SQLOCK_INT64)
         rc = lk_error(err, SQLOCK_EDATABASE,
                       "the quantity of %s is not an integer", line->name);

@@ -143,9 +143,12 @@ static int present_insert_id(uint64_t id, sqlock_insert_id kind,
                              sqlock_result *result, sqlock_error *err)
 {
     bool is_upsert = kind == SQLOCK_INSERT_ID_UPSERT;
+    bool is_complement = kind == SQLOCK_INSERT_ID_COMPLEMENT;
     const sqlock_value values[] = {
-        {.type = SQLOCK_INT64,
-         .integer = (int64_t)(is_upsert ? id & ~TOLD_BIT : id)},
+        {.type = is_complement && id == 0 ? SQLOCK_NULL : SQLOCK_INT64,
+         .integer = (int64_t)(is_upsert       ? id & ~TOLD_BIT
+                              : is_complement ? ~id
+                                              : id)},
         {.type = SQLOCK_INT64, .integer = (id & TOLD_BIT) != 0},
         /* The server counts 2 for a row that existed. */
         {.type = SQLOCK_INT64, .integer = result->affected == 1},
