@@ -37,7 +37,8 @@
  * come: each of them has a second. */
 static int64_t beside_ns(const struct lk_part *part)
 {
-    static const int64_t pauses_ms[] = {1000, 1000, 1000, 2000, 3000};
+    static const int64_t pauses_ms[] = {RESERVED_US / 1000, 1000, 1000, 2000,
+                                        3000};
     static const int last = sizeof pauses_ms / sizeof *pauses_ms - 1;
     int place = part->slot->place;
 

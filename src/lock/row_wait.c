@@ -200,8 +200,9 @@ static enum lk_row_wait_next begin(struct lk_row_wait *wait,
     }
     if (is_late)
         return LK_ROW_WAIT_AGAIN;
-    /* The one before, which is all that it hears, may have stopped. */
-    if (lk_bell_of(store)->is_of_one && row->place > 0)
+    /* The one before, which is all that it hears, may have stopped, or keep a
+     * bell whose lease was ended by somebody else. */
+    if (lk_bell_of(store)->is_of_one)
         (void)lk_poller_begin(part, LK_POLL_BESIDE_BELL, LK_NEVER, NULL);
     return LK_ROW_WAIT_PARK;
 }
