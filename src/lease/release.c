@@ -220,10 +220,10 @@ static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
     for (size_t i = 0; i < batch->count; i++) {
         const struct lk_lease *lease = &batch->items[i].lease;
 
-        if (lease->believed.fate != LK_CLAIM_ANSWERED)
+        if (rc < 0)
+            lk_resolver_add_release(store, lease, first_sent_ns);
+        else if (lease->believed.fate != LK_CLAIM_ANSWERED)
             lk_resolver_add_claim(store, lease, first_sent_ns);
-        else if (rc < 0)
-            lk_resolver_add_release(store, lease);
     }
 }
 

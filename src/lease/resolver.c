@@ -40,8 +40,9 @@ struct lk_doubt {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t due_ns;
     uint32_t tries;
-    /* no copy of a claim arrives after this time; 0: this is a release */
+    /* no copy of a claim arrives after this time; 0: none is under way */
     int64_t arrives_by_ns;
+    bool is_release; /* which may have been carried out, and told nobody */
     bool has_ticket; /* in the row's QUEUE, perhaps */
     bool is_share;   /* or it is one, if it has not the row itself */
     bool has_text;   /* of a leader */
@@ -80,7 +81,6 @@ static void tell(struct lk_store *store, const struct lk_doubt *doubt,
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
                     int64_t deadline_ns, int *rc)
 {
-    bool is_release = doubt->arrives_by_ns == 0 && !doubt->has_ticket;
     int left = 0;
     int done;
 
@@ -94,8 +94,10 @@ static bool resolve(struct lk_store *store, struct lk_doubt *doubt,
     if (done == 0 && doubt->is_share)
         done = send(store, doubt, SQLOCK_SQL_RELEASE_SHARE, deadline_ns);
     *rc = done < 0 ? done : 0;
-    if (*rc == 0 && left == 0 && (done > 0 || is_release))
+    if (*rc == 0 && left == 0 && (done > 0 || doubt->is_release)) {
         tell(store, doubt, deadline_ns);
+        doubt->is_release = false;
+    }
     if (doubt->arrives_by_ns == 0)
         return *rc == 0;
     return done > 0 && lk_boottime_ns() >= doubt->arrives_by_ns;
@@ -210,36 +212,11 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
         free(doubt);
 }
 
-/* Report a doubt about the lease, and add it. */
-static void add_doubt(struct lk_resolver *resolver, struct lk_doubt *doubt,
-                      const struct lk_lease *lease)
-{
-    lk_store_tell(resolver->store,
-                  &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
-                                  .lock = lease->name,
-                                  .key = doubt->key,
-                                  .code = SQLOCK_EUNCERTAIN},
-                  "it is not yet known whether the lock %s was freed, because "
-                  "the database did not answer; it is tried again",
-                  lease->name != NULL ? lease->name : lease->key);
-    lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
-    add(resolver, doubt);
-}
-
 static void fill(struct lk_doubt *doubt, const char *key, const char *client_id)
 {
     (void)snprintf(doubt->key, sizeof doubt->key, "%s", key);
     (void)snprintf(doubt->client_id, sizeof doubt->client_id, "%s", client_id);
     doubt->due_ns = lk_boottime_ns() + lk_retry_pause_ns(&row_policy, 1);
-}
-
-static struct lk_doubt *create(const char *key, const char *client_id)
-{
-    struct lk_doubt *doubt = calloc(1, sizeof *doubt);
-
-    if (doubt != NULL)
-        fill(doubt, key, client_id);
-    return doubt;
 }
 
 /* Memory is taken only for what could not be done at once. */
@@ -263,37 +240,62 @@ void lk_resolver_leave(struct lk_store *store, const char *key,
     add(&store->resolver, later);
 }
 
-/* A statement may reach the table up to one statement timeout after it was
- * sent. */
+/* Note until when the doubt can matter.  A statement may reach the table up to
+ * one statement timeout after it was sent; claim_sent_ns is when a copy of the
+ * claim was that got no answer, 0: none did. */
+static void set_times(const struct lk_store *store, struct lk_doubt *doubt,
+                      const struct lk_lease *lease, int64_t claim_sent_ns)
+{
+    int64_t timeout_ms = store->options.statement_timeout_ms;
+
+    if (claim_sent_ns == 0) {
+        doubt->over_ns = lk_after_ms(
+            lease->believed.until_boot_ns,
+            lk_margin_ms(&store->options, lease->asked.ttl_ms) + timeout_ms);
+        return;
+    }
+    doubt->arrives_by_ns = lk_after_ms(claim_sent_ns, timeout_ms);
+    doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->asked.ttl_ms);
+    doubt->has_ticket = lease->asked.has_ticket;
+}
+
+/* Report a doubt about the lease, and add it. */
+static void add_doubt(struct lk_store *store, const struct lk_lease *lease,
+                      int64_t claim_sent_ns, bool is_release)
+{
+    struct lk_doubt *doubt = calloc(1, sizeof *doubt);
+
+    if (doubt == NULL)
+        return;
+    fill(doubt, lease->key, lease->client_id);
+    set_times(store, doubt, lease, claim_sent_ns);
+    doubt->is_release = is_release;
+    doubt->is_share = lk_lease_may_be_shared(lease);
+    doubt->has_text = lease->believed.has_text;
+    lk_store_tell(store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
+                                  .lock = lease->name,
+                                  .key = doubt->key,
+                                  .code = SQLOCK_EUNCERTAIN},
+                  "it is not yet known whether the lock %s was freed, because "
+                  "the database did not answer; it is tried again",
+                  lease->name != NULL ? lease->name : lease->key);
+    lk_count(&store->db.stats, LK_COUNT_IN_DOUBT);
+    add(&store->resolver, doubt);
+}
+
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns)
 {
-    struct lk_doubt *doubt = create(lease->key, lease->client_id);
-
-    if (doubt == NULL)
-        return;
-    doubt->arrives_by_ns =
-        lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
-    doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->asked.ttl_ms);
-    doubt->has_ticket = lease->asked.has_ticket;
-    doubt->is_share = lk_lease_may_be_shared(lease);
-    add_doubt(&store->resolver, doubt, lease);
+    add_doubt(store, lease, sent_boot_ns, false);
 }
 
 void lk_resolver_add_release(struct lk_store *store,
-                             const struct lk_lease *lease)
+                             const struct lk_lease *lease, int64_t sent_boot_ns)
 {
-    uint32_t margin_ms = lk_margin_ms(&store->options, lease->asked.ttl_ms);
-    struct lk_doubt *doubt = create(lease->key, lease->client_id);
+    bool is_late = lease->believed.fate != LK_CLAIM_ANSWERED;
 
-    if (doubt == NULL)
-        return;
-    doubt->is_share = lk_lease_may_be_shared(lease);
-    doubt->has_text = lease->believed.has_text;
-    doubt->over_ns =
-        lk_after_ms(lease->believed.until_boot_ns,
-                    (int64_t)margin_ms + store->options.statement_timeout_ms);
-    add_doubt(&store->resolver, doubt, lease);
+    add_doubt(store, lease, is_late ? sent_boot_ns : 0, true);
 }
 
 void lk_resolver_clear(struct lk_resolver *resolver)

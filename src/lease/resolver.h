@@ -40,10 +40,12 @@ void lk_resolver_clear(struct lk_resolver *resolver);
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns);
 
-/* Repeat, in the background, the release of a lease, which may not have been
- * carried out.  Otherwise as lk_resolver_add_claim(). */
+/* Repeat, in the background, the release of a lease, which was first sent at
+ * sent_boot_ns and may not have been carried out; one with a late claim as a
+ * claim in doubt.  Otherwise as lk_resolver_add_claim(). */
 void lk_resolver_add_release(struct lk_store *store,
-                             const struct lk_lease *lease);
+                             const struct lk_lease *lease,
+                             int64_t sent_boot_ns);
 
 /* Remove the ticket of a claim whose wait has ended, or free the row if it was
  * given to the ticket meanwhile.  The

@@ -107,10 +107,7 @@ static void owe(struct lk_acquisition *a)
         struct lk_lease *lease = &a->batch.items[i].lease;
 
         (void)lk_place_end(a->store, &lease->answered.place, false, true);
-        if (lease->believed.fate == LK_CLAIM_ANSWERED)
-            lk_resolver_add_release(a->store, lease);
-        else
-            lk_resolver_add_claim(a->store, lease, lk_boottime_ns());
+        lk_resolver_add_release(a->store, lease, lk_boottime_ns());
     }
 }
 

@@ -52,7 +52,7 @@ static void leave_a_doubt(sqlock_registry *registry, const sqlock_lock *lock)
 
     memset(lease.client_id, '0', sizeof lease.client_id - 1);
     lease.believed.until_boot_ns = lk_after_ms(lk_boottime_ns(), LONG_TTL_MS);
-    lk_resolver_add_release(&registry->store, &lease);
+    lk_resolver_add_release(&registry->store, &lease, 0);
 }
 
 static bool is_resolved(sqlock_registry *registry)
