@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "lease/bell.h"
 #include "lease/options.h"
+#include "lease/row.h"
 #include "lease/share.h"
 
 #define AUDIT_MAX 80 /* bytes of `reason` and of `who` */
@@ -102,15 +103,16 @@ static const char *given_client(const sqlock_break_options *options)
     return options->client_id != NULL ? options->client_id : "";
 }
 
-/* Return whether the row's holder is the one with the token that is given, and
- * with the client id if there is one.  The token of a shared lock is not that
- * of all sharers: to end them all takes their client id. */
+/* Return whether the row's holder, whose lease may be over, is the one with the
+ * token that is given, and with the client id if there is one.  The token of a
+ * shared lock is not that of all sharers: to end them all takes their client
+ * id. */
 static bool is_holder(const sqlock_info *row,
                       const sqlock_break_options *options)
 {
     const char *given = given_client(options);
 
-    if (row->state != SQLOCK_HELD || token_of_holder(row) != options->token)
+    if (token_of_holder(row) != options->token)
         return false;
     return given[0] != '\0' ? strcmp(given, row->client_id) == 0
                             : row->mode != SQLOCK_SHARED;
@@ -193,6 +195,17 @@ static int find_share(struct lk_store *store, const char *key,
 
 /* --- the row --- */
 
+/* Return whether the row has that CLIENT_ID, and is not over. */
+static bool has_row(struct lk_store *store, const char *key,
+                    const char *client_id)
+{
+    struct lk_lease lease = {.key = key};
+    struct lk_row row;
+
+    memcpy(lease.client_id, client_id, SQLOCK_KEY_SIZE);
+    return lk_lease_read(store, &lease, &row, NULL) == 0;
+}
+
 static int break_lease(struct lk_store *store, const char *key,
                        const sqlock_break_options *options, const char *audit,
                        sqlock_error *err)
@@ -202,7 +215,8 @@ static int break_lease(struct lk_store *store, const char *key,
     char holder[SQLOCK_KEY_SIZE + AUDIT_SIZE];
     char shown[LK_HOLDER_SIZE];
     struct lk_arguments arguments;
-    struct lk_run run = {0};
+    /* a copy cannot tell whether the first one has freed the row */
+    struct lk_run run = {.is_repeatable = !options->now};
     int rc;
 
     rc = name_holder(store, key, options, named, err);
@@ -218,12 +232,13 @@ static int break_lease(struct lk_store *store, const char *key,
     rc = lk_store_change(store,
                          options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
                          &arguments, &run, err);
-    if (rc == 0)
+    if (rc == 0 && !(run.was_uncertain && has_row(store, key, client_id)))
         return explain_conflict(store, key, err);
-    if (rc > 0)
+    if (rc >= 0 || rc == SQLOCK_EUNCERTAIN) {
         lk_bell_tell(store, key, 0);
-    if (rc > 0 && options->now)
-        lk_bell_ask_to_look(store, &key, 1, 0);
+        if (options->now)
+            lk_bell_ask_to_look(store, &key, 1, 0);
+    }
     return rc < 0 ? rc : 0;
 }
 
