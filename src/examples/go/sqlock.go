@@ -23,6 +23,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unsafe"
 )
@@ -177,6 +178,16 @@ func (r *Registry) AcquirePermits(ctx context.Context, name string, permits, wei
 		share{C.SQLOCK_SHARED, C.uint32_t(permits), C.uint32_t(weight)})
 }
 
+// above2 is a copy of the file's descriptor that is not one of the standard
+// three: 0 is none to the library.
+func above2(file *os.File) (int, error) {
+	fd, _, failed := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), syscall.F_DUPFD_CLOEXEC, 3)
+	if failed != 0 {
+		return 0, failed
+	}
+	return int(fd), nil
+}
+
 func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as share) (*Lease, error) {
 	var err C.sqlock_error
 	// Close does not wait for those that wait, so the lock is not kept.
@@ -213,7 +224,15 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as 
 			C.sqlock_drop(l.handle, nil)
 			return nil, failed
 		}
-		how.cancel_fd = C.int(reader.Fd())
+		fd, failed := above2(reader)
+		reader.Close()
+		if failed != nil {
+			writer.Close()
+			C.sqlock_drop(l.handle, nil)
+			return nil, failed
+		}
+		defer syscall.Close(fd)
+		how.cancel_fd = C.int(fd)
 		over := make(chan struct{})
 		watched := make(chan struct{})
 		go func() {
@@ -227,7 +246,6 @@ func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t, as 
 		defer func() {
 			close(over)
 			<-watched
-			reader.Close()
 		}()
 	}
 	code := C.sqlock_acquire(l.handle, wait, &how, &err)

@@ -180,6 +180,7 @@ func wait(registry *sqlock.Registry) error {
 	if _, err = registry.TryAcquire("workers"); !errors.As(err, &why) || why.Code != sqlock.Busy {
 		return fmt.Errorf("a lock that is held was given away: %v", err)
 	}
+	os.Stdin.Close() // descriptor 0 is free then
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err = registry.Acquire(ctx, "workers"); !errors.Is(err, context.DeadlineExceeded) {
