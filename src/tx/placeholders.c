@@ -82,7 +82,7 @@ static const char *skip(const char *start, const char *at)
                                    (at[-1] == 'E' || at[-1] == 'e') &&
                                    (at - start < 2 || !is_word(at[-2])));
     if (at[0] == '-' && at[1] == '-')
-        return at + strcspn(at, "\n");
+        return at + strcspn(at, "\r\n");
     if (at[0] == '/' && at[1] == '*')
         return skip_block(at);
     if (*at == '$' && starts_word)

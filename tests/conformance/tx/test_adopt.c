@@ -22,9 +22,10 @@ static void test_statement_binds_and_gives_rows(void **state)
     char text[512];
 
     (void)snprintf(text, sizeof text,
-                   "UPDATE %s SET state = ?, a = ?, owner = ? /* ? */ "
+                   "UPDATE %s SET state = ?, a = ?, owner = ? /* ? */ -- ?%s"
                    "WHERE id = ? AND state <> '?' -- ?",
-                   stock_name(f));
+                   stock_name(f),
+                   f->database->bit == ON_POSTGRES ? "\r" : "\n");
     assert_ok(sqlock_tx_execute(tx, text, values, 4, &result, &f->err));
     assert_int_equal(result.affected, 1);
     (void)snprintf(text, sizeof text,
