@@ -62,10 +62,8 @@ static int work_alone(MYSQL *connection, sqlock_registry *registry,
     rc = sqlock_acquire(lock, 0, &options, err);
     if (rc == 0) {
         rc = work(connection, registry, lock, err);
-        if (rc == 0)
-            rc = sqlock_release(lock, err);
-        else
-            (void)!sqlock_release(lock, NULL);
+        /* Its guard proved the lease, so what is committed stays. */
+        (void)!sqlock_release(lock, NULL);
     }
     (void)sqlock_drop(lock, NULL);
     return rc;
