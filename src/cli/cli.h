@@ -22,6 +22,7 @@
 enum {
     CLI_OK = 0,
     CLI_NO = 1,        /* no such lock, or not in the expected state */
+    CLI_UNCERTAIN = 2, /* done or not done: no answer came */
     CLI_USAGE = 64,    /* EX_USAGE */
     CLI_DATABASE = 69, /* EX_UNAVAILABLE */
     CLI_SYSTEM = 71,   /* EX_OSERR */

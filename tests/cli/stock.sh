@@ -182,9 +182,24 @@ END
     is_one_line "without tables: one line"
 }
 
+# A deduction whose answer is lost may have been carried out: that is told by a
+# status of its own.
+unanswered() {
+    local item=glove.$$
+    [ "$one" != sqlite ] || return 0
+    run stock set "$item" 5
+    out=$(UNANSWERED=QUANTITY LD_PRELOAD=$dir/unanswered.so \
+        sq stock deduct "$item" 1 2>"$dir/err")
+    is "no answer: exit status" "$?/$out" 2/
+    run stock show "$item"
+    is "no answer: it was carried out" "$out" 4
+}
+
+preload unanswered
 for one in $(databases); do
     use "$one" || continue
     quantities
+    unanswered
     reservations
     retention
     negative
