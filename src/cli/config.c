@@ -52,6 +52,8 @@ static int keep(cli *app, size_t which, const char *value)
     return CLI_SYSTEM;
 }
 
+/* An empty variable is none.  An empty option, but for the prefix of a table
+ * that has none, is of one who forgot to set the variable in it. */
 static int read_environment(cli *app)
 {
     const char *value;
@@ -59,6 +61,12 @@ static int read_environment(cli *app)
     size_t i;
 
     for (i = 0; i < CLI_SETTINGS && status == CLI_OK; i++) {
+        if (i != CLI_PREFIX && app->settings[i] != NULL &&
+            *app->settings[i] == '\0') {
+            cli_error("--%s is empty; is a shell variable not set?",
+                      settings[i].name);
+            return CLI_USAGE;
+        }
         value = getenv(settings[i].variable);
         if (value != NULL && *value != '\0')
             status = keep(app, i, value);
@@ -386,5 +394,5 @@ const char *cli_region(const cli *app)
 {
     const char *region = app->settings[CLI_REGION];
 
-    return region != NULL && *region != '\0' ? region : "DEFAULT";
+    return region != NULL ? region : "DEFAULT";
 }

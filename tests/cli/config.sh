@@ -40,6 +40,11 @@ precedence() {
     is "an option wins over both" "$(region_of)" from-option
     SQLOCK_REGION='' run_bare ls --json
     is "an empty variable is none" "$(region_of)" "from file"
+    for option in url region rule peer-ttl; do
+        run_bare ls "--$option="
+        is "--$option= is refused" "$status" 64
+        has "by its name" "$err" "--$option is empty"
+    done
     SQLOCK_URL=sqlite:/nowhere/at/all run_bare ls
     is "the variable's URL wins" "$status" 64
 
