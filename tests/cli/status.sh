@@ -311,6 +311,8 @@ help() {
 
 output_failure() {
     local words
+    sq acquire --for 99999999 one 2>&-
+    is "no message can be written: the status is the same" "$?" 64
     [ -e /dev/full ] || return 0
     sq ls >/dev/full 2>"$dir/err"
     is "output that cannot be written" "$?" 74

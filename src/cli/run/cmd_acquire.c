@@ -71,14 +71,17 @@ static int read_options(const cli *app, run_options *options)
  * -1.  Return CLI_OK, or an exit status after a message. */
 static int open_process(int *pid_fd)
 {
+    int error;
+
     *pid_fd = -1;
     if (for_pid == 0)
         return CLI_OK;
     *pid_fd = pidfd_open((pid_t)for_pid, 0);
     if (*pid_fd >= 0)
         return CLI_OK;
-    cli_error("acquire: --for %d: %s", (int)for_pid, strerror(errno));
-    return errno == ESRCH ? CLI_USAGE : CLI_SYSTEM;
+    error = errno; /* which a message that cannot be written changes */
+    cli_error("acquire: --for %d: %s", (int)for_pid, strerror(error));
+    return error == ESRCH ? CLI_USAGE : CLI_SYSTEM;
 }
 
 /* ---------------------------------------------------------------- taking -- */
