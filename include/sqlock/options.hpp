@@ -19,7 +19,8 @@ namespace sqlock
 /* The owner of a held lock, unless registry_options say otherwise. */
 inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
 
-/** As sqlock_options; zero and "" mean the default. */
+/** As sqlock_options; zero and "" mean the default; a time below zero is
+ *  1 ms. */
 struct registry_options {
     std::string region;
     std::string table_prefix;
@@ -81,7 +82,8 @@ struct registry_options {
 /** As sqlock_acquire_options, but with auto_renew by default. */
 struct acquire_options {
     milliseconds ttl{0};
-    milliseconds max_hold{0}; /* with auto_renew; 0: no limit */
+    milliseconds max_hold{0}; /* with auto_renew; 0: no limit;
+                                 below 0: over at once */
     bool auto_renew = true;
     bool fenced = false;
     bool fail_fast = false;

@@ -319,12 +319,13 @@ std::int64_t until_ms(std::chrono::time_point<Clock, Duration> until)
     return to_ms(until - now);
 }
 
-/* Convert a time to an option's milliseconds.  A time below zero becomes zero,
- * the default; one that is too long becomes the longest, 49 days. */
+/* Convert a time to an option's milliseconds.  Zero is the default; a time
+ * below it, as of a moment that has passed, becomes the shortest, and one that
+ * is too long the longest, 49 days. */
 inline std::uint32_t to_option(milliseconds time)
 {
-    if (time.count() <= 0)
-        return 0;
+    if (time.count() < 0)
+        return 1;
     return time.count() < UINT32_MAX ? static_cast<std::uint32_t>(time.count())
                                      : UINT32_MAX;
 }

@@ -351,6 +351,24 @@ static void test_async_release_given_up()
     check(next.held(), "a release that is given up releases nothing else");
 }
 
+/* As of a moment that has passed; without it, it would be for ever. */
+static void test_past_options()
+{
+    const auto registry = open_registry();
+    sqlock::acquire_options how;
+    sqlock::registry_options options;
+
+    options.ttl = -1s;
+    check(thrown([&] { (void)sqlock::registry::open(url, options); }) ==
+              SQLOCK_EINVAL,
+          "a TTL below zero is refused");
+    how.ttl = 300ms;
+    how.max_hold = -1s;
+    const auto lease = registry.acquire("past", patience, how);
+    check(comes_true([&] { return !lease.held(); }),
+          "one that may be held until a moment that has passed is not renewed");
+}
+
 static void test_async_lost()
 {
     const auto registry = open_registry();
@@ -961,6 +979,7 @@ int main(int argc, char **argv)
         test_async();
         test_async_given_up();
         test_async_release_given_up();
+        test_past_options();
         test_async_lost();
         test_stop();
         test_async_itself();
