@@ -65,7 +65,9 @@ static bool is_silent(struct lk_row_wait *wait, struct lk_part *part,
     return was_free;
 }
 
-/* Set when to look once more, if that is due. */
+/* Set when to look once more, if that is due.  A look calls those before who
+ * keep it out of a lock that is shared, and the next one takes the tickets of
+ * those who gave no sign. */
 static void plan_look(struct lk_row_wait *wait, const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
@@ -74,7 +76,8 @@ static void plan_look(struct lk_row_wait *wait, const struct lk_row *row)
         wait->pause_ms = LK_TICKET_FRESH_MS / 2;
     if (now < wait->look_ns)
         return;
-    wait->has_called = row->is_shared && !wait->has_called;
+    wait->has_called =
+        row->is_shared && wait->look_ns != 0 && !wait->has_called;
     if (wait->has_called) {
         wait->look_ns = lk_after_ms(now, LK_RESERVED_MS + LATE_MS);
         return;

@@ -7,23 +7,57 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "lease/ticket.h"
 #include "lock/acquire.h"
 #include "lock/acquisition.h"
 #include "lock/registry.h"
-
-/* A lock that this process holds, and an acquisition in the FIFO behind it. */
-struct queued {
-    sqlock_registry *registry;
-    sqlock_lock *held;
-    sqlock_lock *wanted;
-    struct lk_set set;
-    struct lk_acquisition a;
-};
 
 static void ignore_wake(struct lk_waiter *waiter)
 {
     (void)waiter;
 }
+
+/* An acquisition that waits for the fixture's lock. */
+struct waiting {
+    sqlock_lock *lock;
+    struct lk_set set;
+    struct lk_acquisition a;
+};
+
+static void waiting_begin(struct waiting *waiting, struct fixture *f,
+                          sqlock_registry *registry, sqlock_mode mode)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.mode = mode;
+    waiting->lock = lock_obtain(registry, f->name);
+    lk_set_of_one(&waiting->set, waiting->lock);
+    assert_ok(lk_acquisition_begin(&waiting->a, &waiting->set, SQLOCK_FOREVER,
+                                   &options, waiting->lock->owner, &f->err));
+    waiting->a.self.on_wake = ignore_wake;
+    if (lk_acquisition_enter(&waiting->a, &f->err))
+        assert_int_equal(lk_acquisition_run(&waiting->a, &f->err),
+                         LK_SUSPENDED);
+}
+
+/* Cancel the wait, and end it. */
+static void waiting_end(struct waiting *waiting, struct fixture *f)
+{
+    pthread_mutex_lock(&lk_mutex);
+    lk_waiter_cancel(&waiting->a.self);
+    pthread_mutex_unlock(&lk_mutex);
+    assert_fails(SQLOCK_ECANCELED, lk_acquisition_run(&waiting->a, &f->err));
+    lk_acquisition_end(&waiting->a);
+    lock_drop(waiting->lock);
+}
+
+/* A lock that this process holds, and an acquisition in the FIFO behind it. */
+struct queued {
+    sqlock_registry *registry;
+    sqlock_lock *held;
+    struct waiting wanted;
+};
 
 static void queued_open(struct queued *q, struct fixture *f)
 {
@@ -33,25 +67,16 @@ static void queued_open(struct queued *q, struct fixture *f)
     options.detect_deadlocks = true;
     q->registry = fixture_registry(f, &options);
     q->held = lock_obtain(q->registry, f->name);
-    q->wanted = lock_obtain(q->registry, f->name);
     lock_take(q->held, 0);
-    lk_set_of_one(&q->set, q->wanted);
-    assert_ok(lk_acquisition_begin(&q->a, &q->set, SQLOCK_FOREVER, NULL,
-                                   q->wanted->owner, &f->err));
-    q->a.self.on_wake = ignore_wake;
-    assert_false(lk_acquisition_enter(&q->a, &f->err));
+    waiting_begin(&q->wanted, f, q->registry, SQLOCK_EXCLUSIVE);
+    assert_int_equal(q->wanted.a.state, LK_QUEUED);
 }
 
-/* Cancel the wait, and end everything; the lock's release has that result. */
+/* End everything; the lock's release has that result. */
 static void queued_close(struct queued *q, struct fixture *f, int released)
 {
-    pthread_mutex_lock(&lk_mutex);
-    lk_waiter_cancel(&q->a.self);
-    pthread_mutex_unlock(&lk_mutex);
-    assert_fails(SQLOCK_ECANCELED, lk_acquisition_run(&q->a, &f->err));
-    lk_acquisition_end(&q->a);
+    waiting_end(&q->wanted, f);
     assert_int_equal(sqlock_release(q->held, &f->err), released);
-    lock_drop(q->wanted);
     lock_drop(q->held);
     registry_end(q->registry);
 }
@@ -62,8 +87,8 @@ static void test_a_request_in_the_fifo_looks_for_a_circle_in_time(void **state)
     struct queued q;
 
     queued_open(&q, f);
-    assert_true(q.a.circle.look_ns != LK_NEVER);
-    assert_true(q.a.self.until_ns <= q.a.circle.look_ns);
+    assert_true(q.wanted.a.circle.look_ns != LK_NEVER);
+    assert_true(q.wanted.a.self.until_ns <= q.wanted.a.circle.look_ns);
     queued_close(&q, f, 0);
 }
 
@@ -80,13 +105,36 @@ static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
     lock_take(other, 0);
     assert_fails(SQLOCK_ELOST, sqlock_renew(q.held, 0, &f->err));
     pthread_mutex_lock(&lk_mutex);
-    q.a.self.is_deadlocked = true;
+    q.wanted.a.self.is_deadlocked = true;
     pthread_mutex_unlock(&lk_mutex);
-    assert_int_equal(lk_acquisition_run(&q.a, &f->err), LK_SUSPENDED);
-    assert_int_not_equal(q.a.state, LK_QUEUED);
+    assert_int_equal(lk_acquisition_run(&q.wanted.a, &f->err), LK_SUSPENDED);
+    assert_int_not_equal(q.wanted.a.state, LK_QUEUED);
     lock_give(other);
     lock_drop(other);
     queued_close(&q, f, SQLOCK_ELOST);
+}
+
+/* Not sooner: a look of many is many claims. */
+static void test_a_reader_looks_first_when_its_ticket_is_not_fresh(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options shared = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *third = fixture_registry(f, &options);
+    sqlock_lock *held = lock_obtain(third, f->name);
+    struct waiting writer, reader;
+
+    shared.mode = SQLOCK_SHARED;
+    assert_ok(sqlock_acquire(held, 0, &shared, &f->err));
+    waiting_begin(&writer, f, f->a, SQLOCK_EXCLUSIVE);
+    waiting_begin(&reader, f, f->b, SQLOCK_SHARED);
+    assert_true(reader.a.wait.look_ns >=
+                lk_after_ms(reader.a.began_ns, LK_TICKET_FRESH_MS));
+    waiting_end(&reader, f);
+    waiting_end(&writer, f);
+    lock_give(held);
+    lock_drop(held);
+    registry_end(third);
 }
 
 /* Handles of two locks, in order of their keys, which actor 2 and a call of
@@ -198,6 +246,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_request_in_the_fifo_looks_for_a_circle_in_time, ON_ALL,
             IN_SQLOCK),
     TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_reader_looks_first_when_its_ticket_is_not_fresh, ON_ALL,
+            IN_SQLOCK),
     TEST_ON(test_a_kept_row_is_given_back_to_whom_its_call_waits_for, ON_ALL,
             IN_SQLOCK),
     TEST_ON(test_a_kept_row_is_given_back_to_another_registry, ON_ALL,
