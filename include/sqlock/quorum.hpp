@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <sqlock.hpp>
+#include <sqlock/lease.h>
 #include <sqlock/quorum.h>
 
 namespace sqlock
@@ -161,19 +162,28 @@ class [[nodiscard]] quorum
 
         detail::call_back(std::move(call), code);
     }
-    /* A state that a transaction guards is never freed; closing its registry
-     * ends the lease. */
+    /* A lock that a transaction guards is released with that.  A state that a
+     * callback of its own ends is never freed, and closing its registry ends
+     * the lease. */
     struct disposer {
         void operator()(state *old) const noexcept
         {
-            detail::cleaner::run([old] {
+            detail::cleaner::run([old] { dispose(old); });
+        }
+        static void dispose(state *old) noexcept
+        {
+            if (sqlock_quorum_release(old->native, nullptr, nullptr) ==
+                SQLOCK_EINUSE) {
+                for (std::size_t i = 0; i < old->owners.size(); i++)
+                    (void)sqlock_abandon(sqlock_quorum_lock(old->native, i),
+                                         nullptr);
                 [[maybe_unused]] const int code =
                     sqlock_quorum_release(old->native, nullptr, nullptr);
-                if (sqlock_quorum_drop(old->native, nullptr) == 0)
-                    delete old;
-                else
-                    old->owners.clear();
-            });
+            }
+            if (sqlock_quorum_drop(old->native, nullptr) == 0)
+                delete old;
+            else
+                old->owners.clear();
         }
     };
     using holder = std::unique_ptr<state, disposer>;

@@ -8,9 +8,11 @@
 #include "check.hpp"
 
 #include <sqlock/quorum.hpp>
+#include <sqlock/tx.hpp>
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -152,6 +154,36 @@ static void test_loss(const files &of)
           "and so it is by the release");
 }
 
+static void test_end_under_a_guard(const files &of)
+{
+    const servers ours(of), theirs(of);
+    sqlock::acquire_options how;
+
+    how.ttl = 60s;
+    how.on_lost = [](int) {};
+    {
+        auto held = std::make_unique<sqlock::quorum>(sqlock::acquire_quorum(
+            ours.all(), "guarded", patience, how, sqlock::quorum_of::all));
+        auto a = sqlock::transaction::begin(ours.a);
+        auto b = sqlock::transaction::begin(ours.b);
+
+        check(sqlock_tx_guard(a.native_handle(),
+                              sqlock_quorum_lock(held->native_handle(), 0),
+                              nullptr) == 0 &&
+                  sqlock_tx_guard(b.native_handle(),
+                                  sqlock_quorum_lock(held->native_handle(), 1),
+                                  nullptr) == 0,
+              "transactions guard locks of a quorum");
+        held.reset();
+        a.commit();
+        b.commit();
+    }
+    check(sqlock::acquire_quorum(std::nothrow, theirs.all(), "guarded",
+                                 patience, {}, sqlock::quorum_of::all)
+              .has_value(),
+          "which ends, and is free when they do");
+}
+
 #endif
 
 int main(int argc, char **argv)
@@ -163,6 +195,7 @@ int main(int argc, char **argv)
         test_exclusion(of);
         test_wrong(of);
         test_loss(of);
+        test_end_under_a_guard(of);
 #endif
     });
 }
