@@ -87,8 +87,11 @@ typedef struct cli {
 typedef struct cli_command {
     const char *name;
     const char *summary;
-    const char *argument;      /* name of its only one; NULL: there is none */
-    bool checks_arguments;     /* by itself */
+    const char *argument; /* name of its only one; NULL: there is none */
+    /* Checks the arguments where they are not that one; NULL: they are.
+     * @return CLI_OK, or an exit status after a message */
+    int (*check)(const cli *app);
+    bool opens; /* it is run with app->registry, opened by cli_open(app, 0) */
     bool has_child;            /* a command line follows, or "--" */
     bool prints_no_data;       /* for --json */
     const cli_option *options; /* that only it has; NULL: none */
@@ -219,6 +222,10 @@ void cli_forget_variable(const char *name);
 
 #define CLI_CALLER_SIZE 64
 
+/** Read a file of a process in /proc into out[size], and end it with NUL.
+ *  @return its length; 0: it cannot be read */
+size_t cli_read_about(pid_t pid, const char *file, char *out, size_t size);
+
 /** Return the process that has called sqlock: of a shell's copies of itself,
  *  such as "$(...)", the shell. */
 pid_t cli_caller(void);
@@ -269,15 +276,12 @@ bool cli_is_setting(const char *entry);
  *  that is NULL.  @return false: out of memory */
 bool cli_settings_for_child(const cli *app, char *entries[CLI_SETTINGS + 1]);
 
-/** Return the URL, or NULL after a message that there is none. */
-const char *cli_url(const cli *app);
-
 /** Return the region in use, "DEFAULT" if none was given. */
 const char *cli_region(const cli *app);
 
 /** Make the options of a registry from the settings, whose texts are not
- *  copied. @return CLI_OK, or CLI_USAGE after a message */
-int cli_registry_options(const cli *app, sqlock_options *options);
+ *  copied.  @return the URL; NULL, after a message: they are no good */
+const char *cli_where(const cli *app, sqlock_options *options);
 
 /** Read the key rule of the settings.  @return CLI_OK, or CLI_USAGE after a
  *  message */
@@ -291,9 +295,13 @@ typedef struct cli_tables {
                 sqlock_error *err);
     int (*create)(const char *url, const sqlock_options *options,
                   sqlock_error *err);
-    /* Any failure counts as no: only messages depend on the result. */
-    bool (*exist)(const char *url, const sqlock_options *options);
+    /* NULL: they do if a registry can be opened */
+    bool (*exist)(sqlock_registry *registry);
 } cli_tables;
+
+/** Return what @p asks says of a registry that is opened for it, true if it is
+ *  NULL.  Any failure counts as no: only messages depend on the result. */
+bool cli_says_so(const cli *app, bool (*asks)(sqlock_registry *registry));
 
 /** Print the SQL that creates the tables.  @return CLI_OK, or an exit status
  *  after a message */
@@ -435,6 +443,10 @@ int64_t cli_token(const sqlock_info *row);
 /** Make a JSON string, escaped as by cli_escape() if @p text is not UTF-8, or
  *  null if @p text is NULL.  @return NULL: out of memory */
 struct json_t *cli_json_text(const char *text);
+
+/** Make a JSON integer, or null if it is not known.  @return NULL: out of
+ *  memory */
+struct json_t *cli_json_number(int64_t number, bool is_known);
 
 /** Append @p item to @p list, which takes it over.  Each may be NULL: out of
  *  memory.  @return the list; NULL, having freed it: out of memory */

@@ -50,7 +50,7 @@ static void write_who(char *text, size_t size)
                        (int)size - length - 4, sudo);
 }
 
-static int check_options(const cli *app)
+static int check(const cli *app)
 {
     int status = cli_want_name(app, is_grace ? NULL : "KEY");
 
@@ -109,13 +109,8 @@ static int end_grace(const cli *app)
 static int run_break(cli *app)
 {
     sqlock_error err = {0};
-    int status = check_options(app);
     int rc;
 
-    if (status == CLI_OK)
-        status = cli_open(app, 0);
-    if (status != CLI_OK)
-        return status;
     if (is_grace)
         return end_grace(app);
     write_who(who, sizeof who);
@@ -136,7 +131,8 @@ const cli_command cli_break = {
     .name = "break",
     .summary = "end another holder's lease",
     .argument = "KEY",
-    .checks_arguments = true,
+    .check = check,
+    .opens = true,
     .options = break_options,
     .run = run_break,
 };

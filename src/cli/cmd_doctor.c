@@ -149,7 +149,7 @@ static int diagnose(const cli *app)
     sqlock_check *checks = NULL;
     sqlock_options options;
     sqlock_error err = {0};
-    const char *url = cli_url(app);
+    const char *url = cli_where(app, &options);
     size_t count = 0;
     bool is_known;
     int status;
@@ -157,9 +157,6 @@ static int diagnose(const cli *app)
 
     if (url == NULL)
         return CLI_USAGE;
-    status = cli_registry_options(app, &options);
-    if (status != CLI_OK)
-        return status;
     rc = sqlock_diagnose(url, &options, &checks, &count, &err);
     if (rc < 0 && count == 0)
         return cli_fail(&err);

@@ -34,49 +34,30 @@ static int create_lock(const char *url, const sqlock_options *options,
     return sqlock_schema_create(url, options, (sqlock_layout)layout, err);
 }
 
-static bool has_lock(const char *url, const sqlock_options *options)
+static bool has_once(sqlock_registry *registry)
 {
-    sqlock_registry *registry = NULL;
-    bool is_there = sqlock_registry_open(&registry, url, options, NULL) == 0;
-
-    (void)sqlock_registry_close(registry, NULL);
-    return is_there;
-}
-
-static bool has_once(const char *url, const sqlock_options *options)
-{
-    sqlock_registry *registry = NULL;
     sqlock_once_info *rows = NULL;
     size_t count = 0;
-    bool is_there;
+    bool is_there = sqlock_once_list(registry, "", &rows, &count, NULL) == 0;
 
-    if (sqlock_registry_open(&registry, url, options, NULL) < 0)
-        return false;
-    is_there = sqlock_once_list(registry, "", &rows, &count, NULL) == 0;
     sqlock_once_free(rows, count);
-    (void)sqlock_registry_close(registry, NULL);
     return is_there;
 }
 
 /* Return whether a lock of the region has a holder that does not run sqlock,
  * such as a Spring service.  Any failure counts as no. */
-static bool has_peers(const char *url, const sqlock_options *options)
+static bool has_peers(sqlock_registry *registry)
 {
-    sqlock_registry *registry = NULL;
     sqlock_info *rows = NULL;
     size_t count = 0;
     bool is_found = false;
     size_t i;
 
-    if (sqlock_registry_open(&registry, url, options, NULL) < 0)
-        return false;
-    if (sqlock_find(registry, NULL, &rows, &count, NULL) == 0) {
-        for (i = 0; i < count && !is_found; i++)
-            is_found =
-                rows[i].holder != NULL && strcmp(rows[i].holder, "peer") == 0;
-    }
+    (void)!sqlock_find(registry, NULL, &rows, &count, NULL);
+    for (i = 0; i < count && !is_found; i++)
+        is_found =
+            rows[i].holder != NULL && strcmp(rows[i].holder, "peer") == 0;
     sqlock_info_free(rows, count);
-    (void)sqlock_registry_close(registry, NULL);
     return is_found;
 }
 
@@ -87,13 +68,11 @@ static void warn_of_spring(const cli *app, bool was_there)
     static const char text[] =
         "Spring Integration before 7 must not use this table: two could hold "
         "one lock; for it, use --layout spring6";
-    sqlock_options options;
 
-    if (layout == SQLOCK_LAYOUT_SPRING6 ||
-        cli_registry_options(app, &options) != CLI_OK)
+    if (layout == SQLOCK_LAYOUT_SPRING6)
         return;
     if (layout == SQLOCK_LAYOUT_SPRING7 ||
-        (was_there && has_peers(cli_url(app), &options)))
+        (was_there && cli_says_so(app, has_peers)))
         cli_note("%s", text);
     else
         cli_info("%s", text);
@@ -117,10 +96,8 @@ static int run_init(cli *app)
                                     .text = sqlock_once_schema_text,
                                     .create = sqlock_once_schema_create,
                                     .exist = has_once};
-    cli_tables lock = {.what = "the lock table was",
-                       .text = lock_text,
-                       .create = create_lock,
-                       .exist = has_lock};
+    cli_tables lock = {
+        .what = "the lock table was", .text = lock_text, .create = create_lock};
     const cli_tables *tables = is_once ? &once : &lock;
     bool was_there;
     int status;

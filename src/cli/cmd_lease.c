@@ -20,10 +20,7 @@ static int run_renew(cli *app)
 {
     sqlock_error err = {0};
     int64_t remaining_ms;
-    int status = cli_open(app, 0);
 
-    if (status != CLI_OK)
-        return status;
     if (sqlock_lease_renew(app->registry, app->args[0], (uint32_t)ttl_ms,
                            &remaining_ms, &err) < 0)
         return cli_fail(&err);
@@ -36,10 +33,7 @@ static int run_renew(cli *app)
 static int run_release(cli *app)
 {
     sqlock_error err = {0};
-    int status = cli_open(app, 0);
 
-    if (status != CLI_OK)
-        return status;
     if (sqlock_lease_release(app->registry, app->args[0], &err) < 0)
         return cli_fail(&err);
     if (!app->json)
@@ -51,10 +45,8 @@ static int run_guard_sql(cli *app)
 {
     sqlock_error err = {0};
     char *text = NULL;
-    int status = cli_open(app, 0);
+    int status = CLI_OK;
 
-    if (status != CLI_OK)
-        return status;
     if (sqlock_lease_guard_text(&text, app->registry, app->args[0], &err) < 0)
         return cli_fail(&err);
     if (app->json)
@@ -69,6 +61,7 @@ const cli_command cli_renew = {
     .name = "renew",
     .summary = "renew a lease, by its id",
     .argument = "LEASE",
+    .opens = true,
     .options = renew_options,
     .run = run_renew,
 };
@@ -77,6 +70,7 @@ const cli_command cli_release = {
     .name = "release",
     .summary = "release a lock, by the id of its lease",
     .argument = "LEASE",
+    .opens = true,
     .run = run_release,
 };
 
@@ -84,5 +78,6 @@ const cli_command cli_guard_sql = {
     .name = "guard-sql",
     .summary = "print the SQL that guards a lease in a transaction",
     .argument = "LEASE",
+    .opens = true,
     .run = run_guard_sql,
 };

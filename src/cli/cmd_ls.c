@@ -26,7 +26,7 @@ static const cli_option options_table[] = {
     {"waiters", .flag = &has_names},
     {.name = NULL}};
 
-static int read_options(const cli *app)
+static int check(const cli *app)
 {
     how.limit = (uint32_t)limit;
     how.sort = sort >= 0 ? (sqlock_sort)sort : SQLOCK_SORT_NAME;
@@ -87,17 +87,11 @@ static int run_ls(cli *app)
     sqlock_info *rows = NULL;
     sqlock_error err = {0};
     size_t count = 0;
-    int status = read_options(app);
-    int rc;
+    int status;
 
-    if (status == CLI_OK)
-        status = cli_open(app, 0);
-    if (status != CLI_OK)
-        return status;
     cli_note_grace(app);
     buffer_output();
-    rc = sqlock_find(app->registry, &how, &rows, &count, &err);
-    if (rc < 0)
+    if (sqlock_find(app->registry, &how, &rows, &count, &err) < 0)
         return cli_fail(&err);
     status = app->json ? print_json(app, rows, count) : print_rows(rows, count);
     sqlock_info_free(rows, count);
@@ -107,7 +101,8 @@ static int run_ls(cli *app)
 const cli_command cli_ls = {
     .name = "ls",
     .summary = "list the locks that are held or expired",
-    .checks_arguments = true,
+    .check = check,
+    .opens = true,
     .options = options_table,
     .run = run_ls,
 };

@@ -193,10 +193,8 @@ static int run_metrics(cli *app)
     sqlock_info *rows = NULL;
     sqlock_error err = {0};
     size_t count = 0;
-    int status = cli_open(app, 0);
+    int status;
 
-    if (status != CLI_OK)
-        return status;
     options.all_regions = app->settings[CLI_REGION] == NULL;
     if (sqlock_find(app->registry, &options, &rows, &count, &err) < 0)
         return cli_fail(&err);
@@ -211,5 +209,6 @@ const cli_command cli_metrics = {
     .name = "metrics",
     .summary = "print numbers of locks for Prometheus",
     .prints_no_data = true,
+    .opens = true,
     .run = run_metrics,
 };

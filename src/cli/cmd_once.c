@@ -107,33 +107,34 @@ static int forget(const cli *app)
     return cli_print_json(json_pack("{s:b}", "forgotten", 1));
 }
 
-static int run_once(cli *app)
+static int check(const cli *app)
 {
     const char *action = app->count > 0 ? app->args[0] : "";
     bool is_list = strcmp(action, "list") == 0 || strcmp(action, "ls") == 0;
-    bool is_show = strcmp(action, "show") == 0;
     int status;
 
-    if (!is_list && !is_show && strcmp(action, "forget") != 0) {
+    if (!is_list && strcmp(action, "show") != 0 &&
+        strcmp(action, "forget") != 0) {
         cli_error(
             "once: give one of list, show or forget; see `sqlock once --help`");
         return CLI_USAGE;
     }
     status = cli_want_args(app, is_list ? 1 : 2, "NAME");
-    if (status == CLI_OK && !is_list)
-        status = cli_want_text(app, 1, "NAME");
-    if (status == CLI_OK)
-        status = cli_open(app, 0);
-    if (status != CLI_OK)
-        return status;
-    if (is_list || is_show)
-        return look(app, is_show ? app->args[1] : NULL);
-    return forget(app);
+    return status == CLI_OK && !is_list ? cli_want_text(app, 1, "NAME")
+                                        : status;
+}
+
+static int run_once(cli *app)
+{
+    if (strcmp(app->args[0], "forget") == 0)
+        return forget(app);
+    return look(app, app->count > 1 ? app->args[1] : NULL);
 }
 
 const cli_command cli_once = {
     .name = "once",
     .summary = "show the records of `run --once`, or remove one",
-    .checks_arguments = true,
+    .check = check,
+    .opens = true,
     .run = run_once,
 };

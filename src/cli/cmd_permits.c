@@ -8,8 +8,10 @@
 
 #define PERMITS_MAX 999999
 
+static int64_t permits;
+
 /* Read the arguments, a name and a number. */
-static int read_arguments(const cli *app, int64_t *permits)
+static int check(const cli *app)
 {
     int status = cli_want_args(app, 2, app->count == 0 ? "KEY" : "N");
 
@@ -18,8 +20,8 @@ static int read_arguments(const cli *app, int64_t *permits)
     status = cli_want_text(app, 0, "KEY");
     if (status != CLI_OK)
         return status;
-    if (!lk_text_integer(app->args[1], permits) || *permits < 0 ||
-        *permits > PERMITS_MAX) {
+    if (!lk_text_integer(app->args[1], &permits) || permits < 0 ||
+        permits > PERMITS_MAX) {
         cli_error("permits: \"%s\" is no number from 0 to %d",
                   cli_shown(app->args[1]), PERMITS_MAX);
         return CLI_USAGE;
@@ -30,14 +32,8 @@ static int read_arguments(const cli *app, int64_t *permits)
 static int run_permits(cli *app)
 {
     sqlock_error err = {0};
-    int64_t permits = 0;
-    int status = read_arguments(app, &permits);
     int rc;
 
-    if (status == CLI_OK)
-        status = cli_open(app, 0);
-    if (status != CLI_OK)
-        return status;
     rc = sqlock_set_permits(app->registry, app->args[0], (uint32_t)permits,
                             &err);
     if (rc < 0)
@@ -52,6 +48,7 @@ static int run_permits(cli *app)
 const cli_command cli_permits = {
     .name = "permits",
     .summary = "change how many may have a lock at a time",
-    .checks_arguments = true,
+    .check = check,
+    .opens = true,
     .run = run_permits,
 };

@@ -43,11 +43,9 @@ static int run_reap(cli *app)
     sqlock_error err = {0};
     int64_t removed = 0;
     int64_t expired = 0;
-    int status = cli_open(app, 0);
+    int status = CLI_OK;
     int rc;
 
-    if (status != CLI_OK)
-        return status;
     rc = sqlock_reap(app->registry, retention_ms, &removed, &err);
     if (rc == 0)
         rc = expire_reservations(app->registry, &expired, &err);
@@ -68,5 +66,6 @@ const cli_command cli_reap = {
     .name = "reap",
     .summary = "remove rows of locks that are long free or expired",
     .options = reap_options,
+    .opens = true,
     .run = run_reap,
 };

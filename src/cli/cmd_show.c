@@ -132,11 +132,9 @@ static int run_show(cli *app)
 {
     sqlock_info *row = NULL;
     sqlock_error err = {0};
-    int status = cli_open(app, 0);
+    int status = CLI_OK;
     int rc;
 
-    if (status != CLI_OK)
-        return status;
     cli_note_grace(app);
     rc = sqlock_show(app->registry, app->args[0], &row, &err);
     if (rc < 0)
@@ -153,5 +151,6 @@ const cli_command cli_show = {
     .name = "show",
     .summary = "show one lock",
     .argument = "KEY",
+    .opens = true,
     .run = run_show,
 };

@@ -211,7 +211,7 @@ static int print_json(const cli *app, const look *seen, const totals *sum)
     value = json_pack(
         "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:f, s:o}", "held",
         (json_int_t)sum->held, "expired", (json_int_t)sum->expired, "waiting",
-        sum->waiting >= 0 ? json_integer(sum->waiting) : json_null(), "seconds",
+        cli_json_number(sum->waiting, sum->waiting >= 0), "seconds",
         sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
         (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "grace",
         (double)seen->grace_ms / 1e3, "locks", locks);
@@ -347,10 +347,8 @@ static int look_on(top_view *view, sqlock_registry *registry)
 static int run_top(cli *app)
 {
     top_view view = {.app = app};
-    int status = cli_open(app, 0);
+    int status;
 
-    if (status != CLI_OK)
-        return status;
     begin_view(&view);
     status = look_on(&view, app->registry);
     end_view(&view);
@@ -361,5 +359,6 @@ const cli_command cli_top = {
     .name = "top",
     .summary = "show the locks that are held, again and again",
     .options = options_table,
+    .opens = true,
     .run = run_top,
 };

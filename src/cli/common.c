@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-const char *cli_url(const cli *app)
+static const char *url_of(const cli *app)
 {
     const char *url = app->settings[CLI_URL];
 
@@ -37,7 +37,9 @@ int cli_key_rule(const cli *app, sqlock_key_rule *rule)
     return CLI_OK;
 }
 
-int cli_registry_options(const cli *app, sqlock_options *options)
+/* Make the options of a registry from the settings.  Return CLI_OK, or
+ * CLI_USAGE after a message. */
+static int read_options(const cli *app, sqlock_options *options)
 {
     int64_t ms = 0;
     const cli_option peer_ttl = {"peer-ttl", .ms = &ms, .least = 1,
@@ -54,20 +56,18 @@ int cli_registry_options(const cli *app, sqlock_options *options)
     return cli_key_rule(app, &options->key_rule);
 }
 
-/* Return the URL, and make the options of a registry; NULL after a message. */
-static const char *where(const cli *app, sqlock_options *options)
+const char *cli_where(const cli *app, sqlock_options *options)
 {
-    const char *url = cli_url(app);
+    const char *url = url_of(app);
 
-    return url != NULL && cli_registry_options(app, options) == CLI_OK ? url
-                                                                       : NULL;
+    return url != NULL && read_options(app, options) == CLI_OK ? url : NULL;
 }
 
 int cli_open(cli *app, uint32_t statement_timeout_ms)
 {
     sqlock_options options;
     sqlock_error err = {0};
-    const char *url = where(app, &options);
+    const char *url = cli_where(app, &options);
 
     if (url == NULL)
         return CLI_USAGE;
@@ -92,7 +92,7 @@ int cli_print_tables(const cli *app, const cli_tables *tables)
 {
     sqlock_options options;
     sqlock_error err = {0};
-    const char *url = where(app, &options);
+    const char *url = cli_where(app, &options);
     char *sql = NULL;
     int status = CLI_OK;
 
@@ -110,16 +110,29 @@ int cli_print_tables(const cli *app, const cli_tables *tables)
     return status;
 }
 
+bool cli_says_so(const cli *app, bool (*asks)(sqlock_registry *registry))
+{
+    sqlock_registry *registry = NULL;
+    sqlock_options options;
+    const char *url = cli_where(app, &options);
+    bool says_so = url != NULL &&
+                   sqlock_registry_open(&registry, url, &options, NULL) == 0 &&
+                   (asks == NULL || asks(registry));
+
+    (void)sqlock_registry_close(registry, NULL);
+    return says_so;
+}
+
 int cli_create_tables(const cli *app, const cli_tables *tables, bool *was_there)
 {
     const char *layout = tables->layout;
     sqlock_options options;
     sqlock_error err = {0};
-    const char *url = where(app, &options);
+    const char *url = cli_where(app, &options);
 
     if (url == NULL)
         return CLI_USAGE;
-    *was_there = tables->exist(url, &options);
+    *was_there = cli_says_so(app, tables->exist);
     if (tables->create(url, &options, &err) < 0)
         return cli_fail(&err);
     cli_note("%s %s%s%s", tables->what, *was_there ? "there" : "created",

@@ -165,7 +165,7 @@ json_t *cli_json_append(json_t *list, json_t *item)
     return NULL;
 }
 
-static json_t *json_number(int64_t number, bool is_known)
+json_t *cli_json_number(int64_t number, bool is_known)
 {
     return is_known ? json_integer((json_int_t)number) : json_null();
 }
@@ -221,12 +221,12 @@ json_t *cli_info_json(const cli *app, const sqlock_info *row)
         "state", cli_state_name(row->state), "holder",
         cli_json_text(row->holder), "client_id",
         cli_json_text(has_client ? row->client_id : NULL), "token",
-        json_number(cli_token(row), cli_token(row) != 0), "acquired_at",
+        cli_json_number(cli_token(row), cli_token(row) != 0), "acquired_at",
         row->acquired_at_us != 0 ? json_time(row->acquired_at_us) : json_null(),
         "expires_at", json_time(row->expires_at_us), "remaining_ms",
         (json_int_t)row->remaining_ms, "held_ms",
-        json_number(row->held_ms, row->held_ms >= 0), "waiters",
-        json_number(row->waiters, row->waiters >= 0), "waiter_names",
+        cli_json_number(row->held_ms, row->held_ms >= 0), "waiters",
+        cli_json_number(row->waiters, row->waiters >= 0), "waiter_names",
         row->waiters >= 0 ? lines_json(row->waiter_names) : json_null(),
         "last_holder", cli_json_text(row->last_holder), "region",
         cli_json_text(region), "mode",

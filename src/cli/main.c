@@ -142,22 +142,24 @@ static int check_options(const cli *app)
 
 static int run(cli *app)
 {
+    const cli_command *command = app->command;
     int status;
 
-    if (app->command == NULL) {
+    if (command == NULL) {
         cli_error("a command is missing; see `sqlock --help`");
         return CLI_USAGE;
     }
     status = check_options(app);
-    if (status == CLI_OK && !app->command->checks_arguments)
-        status = cli_want_name(app, app->command->argument);
+    if (status == CLI_OK)
+        status = command->check != NULL ? command->check(app)
+                                        : cli_want_name(app, command->argument);
     if (status == CLI_OK)
         status = cli_config(app);
-    if (status == CLI_OK)
-        return app->command->run(app);
-    if (app->command->refused != NULL)
-        app->command->refused(app);
-    return status;
+    if (status != CLI_OK && command->refused != NULL)
+        command->refused(app);
+    if (status == CLI_OK && command->opens)
+        status = cli_open(app, 0);
+    return status == CLI_OK ? command->run(app) : status;
 }
 
 static int dispatch(cli *app, char **words)

@@ -38,7 +38,6 @@ static void say(const char *format, va_list arguments)
     char *escaped;
     char *line = NULL;
     int length = -1;
-    ssize_t written;
 
     (void)vsnprintf(text, sizeof text, format, arguments);
     cli_mask(text);
@@ -47,9 +46,10 @@ static void say(const char *format, va_list arguments)
         length = asprintf(&line, "sqlock: %s\n", escaped);
     /* The stream stderr is not used: exit() would wait for a thread that is
      * blocked in writing to it. */
-    written = length < 0 ? write(STDERR_FILENO, lost, sizeof lost - 1)
-                         : write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* there is nowhere else to report it */
+    if (length < 0)
+        (void)!write(STDERR_FILENO, lost, sizeof lost - 1);
+    else
+        (void)!write(STDERR_FILENO, line, (size_t)length);
     if (length >= 0)
         free(line);
     free(escaped);

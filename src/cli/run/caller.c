@@ -13,9 +13,7 @@
 
 #define COPIES_MAX 32 /* of a shell in each other */
 
-/* Read a file of a process in /proc into out[size], and end it with NUL.
- * Return its length, 0 if it cannot be read. */
-static size_t read_about(pid_t pid, const char *file, char *out, size_t size)
+size_t cli_read_about(pid_t pid, const char *file, char *out, size_t size)
 {
     char path[48];
     ssize_t got = 0;
@@ -37,7 +35,7 @@ static pid_t parent_of(pid_t pid)
     const char *at;
     int parent = 0;
 
-    (void)read_about(pid, "stat", text, sizeof text);
+    (void)cli_read_about(pid, "stat", text, sizeof text);
     at = strrchr(text, ')'); /* the program's name may have parentheses */
     if (at == NULL || sscanf(at, ") %*c %d", &parent) != 1)
         return 0;
@@ -48,10 +46,11 @@ static pid_t parent_of(pid_t pid)
 static bool are_copies(pid_t one, pid_t other)
 {
     char texts[2][2048];
-    size_t length = read_about(one, "cmdline", texts[0], sizeof texts[0]);
+    size_t length = cli_read_about(one, "cmdline", texts[0], sizeof texts[0]);
 
     return length > 0 &&
-           length == read_about(other, "cmdline", texts[1], sizeof texts[1]) &&
+           length ==
+               cli_read_about(other, "cmdline", texts[1], sizeof texts[1]) &&
            memcmp(texts[0], texts[1], length) == 0;
 }
 
@@ -72,7 +71,7 @@ void cli_name_process(char out[CLI_CALLER_SIZE], pid_t pid)
 {
     char name[32];
 
-    (void)read_about(pid, "comm", name, sizeof name);
+    (void)cli_read_about(pid, "comm", name, sizeof name);
     name[strcspn(name, "\n")] = '\0';
     if (*name == '\0' || !cli_is_plain(name))
         (void)snprintf(out, CLI_CALLER_SIZE, "for process %d", (int)pid);

@@ -140,13 +140,11 @@ static pid_t fork_in(const run_cgroup *group)
 /* Let the calling process join the group. */
 static void join(const run_cgroup *group)
 {
-    ssize_t written;
     int fd = openat(group->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
         return;
-    written = write(fd, "0", 1);
-    (void)written; /* if refused, family.c finds the descendants alone */
+    (void)!write(fd, "0", 1); /* or family.c finds the descendants alone */
     (void)close(fd);
 }
 
@@ -165,7 +163,6 @@ pid_t run_cgroup_fork(const run_cgroup *group)
 
 void run_cgroup_kill(const run_cgroup *group)
 {
-    ssize_t written;
     int fd;
 
     if (group->dir_fd < 0)
@@ -173,8 +170,7 @@ void run_cgroup_kill(const run_cgroup *group)
     fd = openat(group->dir_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    written = write(fd, "1", 1);
-    (void)written; /* the processes are killed one by one as well */
+    (void)!write(fd, "1", 1); /* they are killed one by one as well */
     (void)close(fd);
 }
 

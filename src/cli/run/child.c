@@ -154,8 +154,7 @@ static void become(const run_options *options, char **environment,
     (void)execvpe(options->command[0],
                   (char *const *)(uintptr_t)options->command, environment);
     error = errno;
-    done = write(gate_fd, &error, sizeof error);
-    (void)done;
+    (void)!write(gate_fd, &error, sizeof error);
     _exit(CLI_UNRUNNABLE);
 }
 
@@ -190,14 +189,11 @@ int run_child_fork(run_child *child, const run_options *options,
 
 void run_child_go(run_child *child)
 {
-    ssize_t written;
-
     if (child->is_let_in)
         return;
     child->is_let_in = true;
-    written = write(child->gate_fd, "", 1);
     /* SIGPIPE is blocked; a child that has ended is noticed elsewhere */
-    (void)written;
+    (void)!write(child->gate_fd, "", 1);
 }
 
 void run_child_shut_out(run_child *child)

@@ -54,17 +54,12 @@ static const char *name_caller(void)
 
 static int read_options(const cli *app, run_options *options)
 {
-    int status;
-
     options->name = app->args[0];
-    options->url = cli_url(app);
-    if (options->url == NULL)
-        return CLI_USAGE;
-    status = cli_registry_options(app, &options->registry);
-    if (status == CLI_OK && !run_asked_read("acquire", options))
-        status = CLI_USAGE;
+    options->url = cli_where(app, &options->registry);
     options->registry.holder_note = name_caller();
-    return status;
+    return options->url != NULL && run_asked_read("acquire", options)
+               ? CLI_OK
+               : CLI_USAGE;
 }
 
 /* Open a descriptor of the process that --for names; without the option, store

@@ -143,21 +143,14 @@ static bool read_published(run_options *options)
 
 static int read_options(const cli *app, run_options *options)
 {
-    int status;
-
     if (!read_command(app, options))
         return CLI_USAGE;
     options->name = app->args[0];
     options->is_once = is_once;
     options->keeps_daemons = keeps_daemons;
     options->is_listener = run_child_is_listener();
-    options->url = cli_url(app);
-    if (options->url == NULL)
-        return CLI_USAGE;
-    status = cli_registry_options(app, &options->registry);
-    if (status != CLI_OK)
-        return status;
-    if (!run_asked_read(app->command->name, options) ||
+    options->url = cli_where(app, &options->registry);
+    if (options->url == NULL || !run_asked_read(app->command->name, options) ||
         !read_times(app->command->name, options))
         return CLI_USAGE;
     if (is_once && options->mode == SQLOCK_SHARED) {

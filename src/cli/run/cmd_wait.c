@@ -104,13 +104,9 @@ static int run_wait_command(cli *app)
 {
     run_options options = {
         .name = app->args[0], .wait_ms = wait_ms, .is_observer = true};
-    int status;
 
-    options.url = cli_url(app);
-    if (options.url == NULL)
-        return CLI_USAGE;
-    status = cli_registry_options(app, &options.registry);
-    return status == CLI_OK ? wait_until(&options, app->json) : status;
+    options.url = cli_where(app, &options.registry);
+    return options.url != NULL ? wait_until(&options, app->json) : CLI_USAGE;
 }
 
 const cli_command cli_wait = {

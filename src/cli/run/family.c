@@ -14,7 +14,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,24 +69,13 @@ typedef struct process_list {
  * false if the process is gone, or a zombie. */
 static bool read_process(pid_t pid, process *out)
 {
-    char path[32];
     char text[512];
     const char *at;
     char state;
     int parent;
     int session;
-    ssize_t got;
-    int fd;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    got = read(fd, text, sizeof text - 1);
-    (void)close(fd);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
+    (void)cli_read_about(pid, "stat", text, sizeof text);
     at = strrchr(text, ')');
     if (at == NULL ||
         sscanf(at + 1, " %c %d %*d %d", &state, &parent, &session) != 3 ||

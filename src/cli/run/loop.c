@@ -16,7 +16,6 @@
 #include "run.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,11 +59,9 @@ static _Noreturn void die_of(const run_state *run, int number)
  * term may follow. */
 static bool may_say(run_state *run)
 {
-    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
-
     if (run->signals.is_candidate)
-        return poll(&file, 1, 0) == 1;
-    run_report_await(run->report, run->options, &run->signals, file.fd);
+        return run_takes_output(STDERR_FILENO);
+    run_report_await(run->report, run->options, &run->signals, STDERR_FILENO);
     return true;
 }
 

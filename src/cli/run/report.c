@@ -7,7 +7,6 @@
 #include "run.h"
 
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,6 @@
 static json_t *text_or_null(const char *text)
 {
     return text[0] != '\0' ? cli_json_text(text) : json_null();
-}
-
-static json_t *number_or_null(bool is_known, int number)
-{
-    return is_known ? json_integer(number) : json_null();
 }
 
 /* Return the value as a line, which the caller frees; NULL: out of memory. */
@@ -41,13 +35,14 @@ static char *line_of(json_t *value)
     return line;
 }
 
-/* Write what a writable pipe takes at once.  That nobody reads it is no reason
- * to fail, nor to die of SIGPIPE, which is blocked, or ignored. */
-static void write_line(int fd, const char *text, size_t length)
+/* Write what a writable pipe takes at once, and free the line; NULL: there is
+ * none.  That nobody reads it is no reason to fail, nor to die of SIGPIPE,
+ * which is blocked, or ignored. */
+static void write_line(int fd, char *line)
 {
-    ssize_t written = write(fd, text, length);
-
-    (void)written; /* there is nowhere else to report it */
+    if (line != NULL && strlen(line) <= PIPE_BUF)
+        (void)!write(fd, line, strlen(line));
+    free(line);
 }
 
 static const char *region_of(const run_options *options)
@@ -55,29 +50,15 @@ static const char *region_of(const run_options *options)
     return options->registry.region != NULL ? options->registry.region : "";
 }
 
-/* Return whether the descriptor of the report takes PIPE_BUF bytes at once, as
- * a writable pipe does. */
-static bool takes_line(const run_report *report)
-{
-    struct pollfd file = {.fd = report->fd, .events = POLLOUT};
-
-    return report->fd >= 0 && poll(&file, 1, 0) == 1 &&
-           (file.revents & POLLOUT) != 0;
-}
-
 void run_report_grant(const run_report *report, const run_options *options)
 {
-    char *line;
-
-    if (!takes_line(report))
-        return;
-    line = line_of(json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
-                             "token", (json_int_t)report->grant.token, "region",
-                             region_of(options), "key", report->grant.key,
-                             "client_id", report->grant.client_id));
-    if (line != NULL && strlen(line) <= PIPE_BUF)
-        write_line(report->fd, line, strlen(line));
-    free(line);
+    if (run_takes_output(report->fd))
+        write_line(report->fd,
+                   line_of(json_pack(
+                       "{s:s, s:I, s:s, s:s, s:s}", "event", "granted", "token",
+                       (json_int_t)report->grant.token, "region",
+                       region_of(options), "key", report->grant.key,
+                       "client_id", report->grant.client_id)));
 }
 
 /* Return the line of the outcome, which the caller frees; NULL: out of
@@ -92,13 +73,13 @@ static char *line_of_end(const run_report *report, const run_options *options,
     return line_of(json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "ended",
         "cause", report->cause, "status", status, "command_status",
-        number_or_null(has_exited, WEXITSTATUS(report->wait_status)),
+        cli_json_number(WEXITSTATUS(report->wait_status), has_exited),
         "command_signal",
-        number_or_null(was_killed, WTERMSIG(report->wait_status)), "name",
+        cli_json_number(WTERMSIG(report->wait_status), was_killed), "name",
         cli_json_text(name), "region", text_or_null(region_of(options)), "key",
         text_or_null(grant->key), "token",
-        grant->token != 0 ? json_integer(grant->token) : json_null(),
-        "client_id", text_or_null(grant->client_id)));
+        cli_json_number(grant->token, grant->token != 0), "client_id",
+        text_or_null(grant->client_id)));
 }
 
 /* Write the outcome as one line, which is whole, or not there at all. */
@@ -112,15 +93,13 @@ static void write_end(const run_report *report, const run_options *options,
         free(line);
         line = line_of_end(report, options, status, NULL);
     }
-    if (line != NULL && strlen(line) <= PIPE_BUF)
-        write_line(report->fd, line, strlen(line));
-    free(line);
+    write_line(report->fd, line);
 }
 
 void run_report_die(run_report *report, const run_options *options,
                     const run_signals *signals, int number)
 {
-    if (takes_line(report))
+    if (run_takes_output(report->fd))
         write_end(report, options, CLI_SIGNALLED + number);
     run_signals_die_of(signals, number);
 }

@@ -200,6 +200,10 @@ int run_lease_release(run_lease *lease, sqlock_error *err);
 
 /* ---------------------------------------------------------------- say -- */
 
+/** Return whether a descriptor takes a message without blocking, such as a pipe
+ *  takes PIPE_BUF bytes at once; not if it is negative. */
+bool run_takes_output(int fd);
+
 /** Write a message as cli_note() and cli_info() do, while the lock may be held.
  *  Return when the message is written, or after a moment (a second on a busy
  *  machine) if stderr blocks.  If an earlier message still blocks then, drop
@@ -496,10 +500,6 @@ typedef struct run_terminal {
     pid_t anchor;  /* see terminal.c; 0: none */
     bool is_given; /* the command's group has the terminal */
 } run_terminal;
-
-/** Open sqlock's terminal, wherever its standard files lead.  @return a
- *  descriptor; -1: there is none, or it has hung up */
-int run_terminal_open(void);
 
 /** Return whether a command, which has ended with @p wait_status of waitpid(),
  *  was ended by the signal, itself or as a shell tells it of its command. */

@@ -32,10 +32,9 @@ static void *write_it(void *argument)
     return NULL;
 }
 
-/* Return whether stderr takes a message without blocking. */
-static bool takes_more(void)
+bool run_takes_output(int fd)
 {
-    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
 
     return poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
 }
@@ -56,7 +55,7 @@ static bool is_written_by(int64_t until_ns)
 static bool is_written(int64_t begun_ns, int64_t patience_ns)
 {
     return is_written_by(begun_ns + patience_ns) ||
-           (patience_ns > 0 && takes_more() &&
+           (patience_ns > 0 && run_takes_output(STDERR_FILENO) &&
             is_written_by(begun_ns + LATE_NS));
 }
 

@@ -27,14 +27,16 @@ bool run_ended_by(int wait_status, int number)
                : WEXITSTATUS(wait_status) == CLI_SIGNALLED + number;
 }
 
-int run_terminal_open(void)
+/* Open sqlock's terminal, wherever its standard files lead; -1: there is none,
+ * or it has hung up. */
+static int open_terminal(void)
 {
     return open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
 
 bool run_terminal_exists(void)
 {
-    int fd = run_terminal_open();
+    int fd = open_terminal();
 
     if (fd >= 0)
         (void)close(fd);
@@ -46,7 +48,7 @@ bool run_terminal_exists(void)
  * it has passed. */
 static bool pass(pid_t from, pid_t to)
 {
-    int fd = run_terminal_open();
+    int fd = open_terminal();
     bool has_passed =
         fd >= 0 && tcgetpgrp(fd) == from && tcsetpgrp(fd, to) == 0;
 

@@ -36,16 +36,12 @@ static const cli_option stock_options[] = {
 
 /* ------------------------------------------------------------ the tables -- */
 
-static bool has_tables(const char *url, const sqlock_options *options)
+static bool has_tables(sqlock_registry *registry)
 {
-    sqlock_stock_options ours = SQLOCK_STOCK_INIT;
-    sqlock_registry *registry = NULL;
     sqlock_stock *stock = NULL;
-    bool are_there = sqlock_registry_open(&registry, url, options, NULL) == 0 &&
-                     sqlock_stock_open(&stock, registry, &ours, NULL) == 0;
+    bool are_there = sqlock_stock_open(&stock, registry, NULL, NULL) == 0;
 
     sqlock_stock_close(stock);
-    (void)sqlock_registry_close(registry, NULL);
     return are_there;
 }
 
@@ -63,13 +59,15 @@ static int init(const stock_till *used)
 
 /* ----------------------------------------------------------- the command -- */
 
-static const struct action {
+struct action {
     const char *name;
     unsigned options;
     int count;         /* of arguments; -1: the action counts them */
     const char *wants; /* if it gets another number */
     int (*run)(const stock_till *till);
-} actions[] = {
+};
+
+static const struct action actions[] = {
     {"init", OF_INIT, 0, "it takes no arguments", init},
     {"ls", OF_TABLE, 0, "it takes no arguments", stock_ls},
     {"show", OF_TABLE, 1, "give an ITEM", stock_show},
@@ -84,9 +82,11 @@ static const struct action {
     {"reap", OF_TABLE | OF_REAP, 0, "it takes no arguments", stock_reap},
 };
 
+static const struct action *action; /* the one that is given */
+
 /* Refuse options that the action does not take: if it ignored --dry-run, for
  * example, it would change the stock. */
-static int check(const struct action *action)
+static int check_action(void)
 {
     char what[64];
 
@@ -103,24 +103,9 @@ static int check(const struct action *action)
     return CLI_OK;
 }
 
-static int with_stock(cli *app, const struct action *action)
-{
-    sqlock_error err = {0};
-    int status = cli_open(app, 0);
-
-    if (status != CLI_OK)
-        return status;
-    if (sqlock_stock_open(&till.stock, app->registry, &names, &err) < 0)
-        return cli_fail(&err);
-    status = action->run(&till);
-    sqlock_stock_close(till.stock);
-    return status;
-}
-
-static int run_stock(cli *app)
+static int check(const cli *app)
 {
     cli_guess guess = {.word = app->count > 0 ? app->args[0] : NULL};
-    int status;
 
     if (app->count == 0) {
         cli_error("stock: an action is missing; see `sqlock stock --help`");
@@ -131,22 +116,36 @@ static int run_stock(cli *app)
     till.count = app->count - 1;
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
         cli_guess_try(&guess, actions[i].name);
-        if (strcmp(actions[i].name, app->args[0]) != 0)
-            continue;
-        status = check(&actions[i]);
-        if (status != CLI_OK)
-            return status;
-        return actions[i].run == init ? init(&till)
-                                      : with_stock(app, &actions[i]);
+        if (strcmp(actions[i].name, app->args[0]) == 0)
+            action = &actions[i];
     }
+    if (action != NULL)
+        return check_action();
     return cli_refuse_word("stock: unknown action ", "\"", &guess, "\"",
                            "stock");
+}
+
+static int run_stock(cli *app)
+{
+    sqlock_error err = {0};
+    int status;
+
+    if (action->run == init)
+        return init(&till);
+    status = cli_open(app, 0);
+    if (status != CLI_OK)
+        return status;
+    if (sqlock_stock_open(&till.stock, app->registry, &names, &err) < 0)
+        return cli_fail(&err);
+    status = action->run(&till);
+    sqlock_stock_close(till.stock);
+    return status;
 }
 
 const cli_command cli_stock = {
     .name = "stock",
     .summary = "show stock and change it",
-    .checks_arguments = true,
+    .check = check,
     .options = stock_options,
     .run = run_stock,
 };

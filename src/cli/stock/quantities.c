@@ -54,8 +54,7 @@ static bool is_known(int64_t quantity)
 
 static json_t *json_quantity(int64_t quantity)
 {
-    return is_known(quantity) ? json_integer((json_int_t)quantity)
-                              : json_null();
+    return cli_json_number(quantity, is_known(quantity));
 }
 
 static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
