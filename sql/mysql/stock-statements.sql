@@ -9,7 +9,7 @@
 -- takes texts of other bytes for equal (loose).  The program gives the names of
 -- its columns, {item}, {quantity} and {version}, and {most}, the greatest
 -- quantity.  A table of the application may have no version (unversioned): then
--- {version} is the quantity.
+-- {version} is the quantity.  [reads]: the statement writes nothing.
 --
 -- A statement that has waited for a locked row reads the newest version of that
 -- row, but all other rows as they were when the statement began.  So an order
@@ -37,7 +37,7 @@ CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 {item} = :item AND CAST(CONVERT({item} USING utf8mb4) AS BINARY) =
   CAST(:item AS BINARY)
 
--- ---- read
+-- ---- read [reads]
 -- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 
@@ -45,7 +45,7 @@ SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 -- Reads a quantity, and locks its row until the end of the transaction.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item} FOR UPDATE;
 
--- ---- read version
+-- ---- read version [reads]
 -- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
@@ -86,7 +86,7 @@ INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON DUPLICATE KEY UPDATE {item} = {item};
 
--- ---- list
+-- ---- list [reads]
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
@@ -110,7 +110,7 @@ JSON_TABLE(:rows, '$[*]' COLUMNS (o VARCHAR(190) {binary} PATH '$')) J
 -- ---- define is_of_order
 ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o))
 
--- ---- entries
+-- ---- entries [reads]
 -- Reads what orders were answered.  Waits for entries that are being
 -- inserted.  With OF E, MySQL does not try to lock `J`.  MariaDB has no such
 -- clause, and skips comments for this version of MySQL.
@@ -130,7 +130,7 @@ TIMESTAMPADD(MICROSECOND, -:age, {now})
 -- ---- define after
 TIMESTAMPADD(MICROSECOND, :after, {epoch})
 
--- ---- old
+-- ---- old [reads]
 -- Reads old entries, page by page.  The last column is whether a reservation
 -- keeps the entry: an open one, one of another stock, or one that ended no
 -- longer than :age ago.
@@ -181,13 +181,13 @@ UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
--- ---- status
+-- ---- status [reads]
 -- Reads the state of a reservation and how long it lasts.
 SELECT STATE, TIMESTAMPDIFF(MICROSECOND, {now}, EXPIRES_AT)
   FROM INT_STOCK_RESERVATION
   WHERE {this};
 
--- ---- due
+-- ---- due [reads]
 -- Reads reservations that are over, page by page.
 SELECT ORDER_ID, TIMESTAMPDIFF(MICROSECOND, {epoch}, EXPIRES_AT)
   FROM INT_STOCK_RESERVATION
@@ -196,7 +196,7 @@ SELECT ORDER_ID, TIMESTAMPDIFF(MICROSECOND, {epoch}, EXPIRES_AT)
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
 
--- ---- overdue
+-- ---- overdue [reads]
 -- Reads reservations of an item that are over.
 SELECT R.ORDER_ID
   FROM INT_STOCK_RESERVATION AS R

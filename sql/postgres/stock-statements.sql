@@ -9,7 +9,7 @@
 -- takes texts of other bytes for equal (loose).  The program gives the names of
 -- its columns, {item}, {quantity} and {version}, and {most}, the greatest
 -- quantity.  A table of the application may have no version (unversioned): then
--- {version} is the quantity.
+-- {version} is the quantity.  [reads]: the statement writes nothing.
 --
 -- A statement that has waited for a locked row reads the newest version of that
 -- row, but all other rows as they were when the statement began.  So an order
@@ -28,7 +28,7 @@
 -- ---- define this_item (loose)
 {item} = :item AND {item}::text COLLATE "C" = :item
 
--- ---- read
+-- ---- read [reads]
 -- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 
@@ -37,7 +37,7 @@ SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 -- KEY lets others insert rows whose foreign key refers to the item.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item} FOR NO KEY UPDATE;
 
--- ---- read version
+-- ---- read version [reads]
 -- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
@@ -77,7 +77,7 @@ INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON CONFLICT DO NOTHING;
 
--- ---- list
+-- ---- list [reads]
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
@@ -107,7 +107,7 @@ WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
     FROM U, {entries})
   SELECT remains FROM U;
 
--- ---- entries
+-- ---- entries [reads]
 -- Reads what orders were answered.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM INT_STOCK_ENTRY
@@ -125,7 +125,7 @@ UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
 -- ---- define after
 timestamp 'epoch' + :after * interval '1 microsecond'
 
--- ---- old
+-- ---- old [reads]
 -- Reads old entries, page by page.  The last column is whether a reservation
 -- keeps the entry: an open one, one of another stock, or one that ended no
 -- longer than :age ago.
@@ -174,13 +174,13 @@ UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
--- ---- status
+-- ---- status [reads]
 -- Reads the state of a reservation and how long it lasts.
 SELECT STATE, (extract(epoch FROM EXPIRES_AT - {now}) * 1000000)::bigint
   FROM INT_STOCK_RESERVATION
   WHERE {this};
 
--- ---- due
+-- ---- due [reads]
 -- Reads reservations that are over, page by page.
 SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
   FROM INT_STOCK_RESERVATION
@@ -189,7 +189,7 @@ SELECT ORDER_ID, (extract(epoch FROM EXPIRES_AT) * 1000000)::bigint
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
 
--- ---- overdue
+-- ---- overdue [reads]
 -- Reads reservations of an item that are over.
 SELECT R.ORDER_ID
   FROM INT_STOCK_RESERVATION AS R

@@ -9,7 +9,7 @@
 -- takes texts of other bytes for equal (loose).  The program gives the names of
 -- its columns, {item}, {quantity} and {version}, and {most}, the greatest
 -- quantity.  A table of the application may have no version (unversioned): then
--- {version} is the quantity.
+-- {version} is the quantity.  [reads]: the statement writes nothing.
 --
 -- SQLite has one writer at a time, so rows that a writing transaction has read
 -- do not change before its end, and need not be locked.  The entries of an
@@ -29,7 +29,7 @@
 -- ---- define this_item (loose)
 {item} = :item AND {item} COLLATE BINARY = :item
 
--- ---- read
+-- ---- read [reads]
 -- Reads a quantity without locking it.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 
@@ -37,7 +37,7 @@ SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 -- Reads a quantity, and locks its row until the end of the transaction.
 SELECT {quantity} FROM INT_STOCK WHERE {this_item};
 
--- ---- read version
+-- ---- read version [reads]
 -- Reads a quantity with its version, for swap.
 SELECT {quantity}, {version} FROM INT_STOCK WHERE {this_item};
 
@@ -82,7 +82,7 @@ INSERT INTO INT_STOCK ({item}, {quantity})
   VALUES (:item, 0)
   ON CONFLICT DO NOTHING;
 
--- ---- list
+-- ---- list [reads]
 -- Reads all items.
 SELECT {item}, {quantity} FROM INT_STOCK ORDER BY {item};
 
@@ -106,7 +106,7 @@ INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
 -- ---- define orders
 SELECT J.value FROM json_each(:rows) AS J
 
--- ---- entries
+-- ---- entries [reads]
 -- Reads what orders were answered.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM INT_STOCK_ENTRY
@@ -121,7 +121,7 @@ UPDATE INT_STOCK_ENTRY SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = :order;
 -- ---- define long_ago
 {now} - :age
 
--- ---- old
+-- ---- old [reads]
 -- Reads old entries, page by page.  The last column is whether a reservation
 -- keeps the entry: an open one, one of another stock, or one that ended no
 -- longer than :age ago.
@@ -170,13 +170,13 @@ UPDATE INT_STOCK_RESERVATION
   SET STATE = 'E', EXPIRES_AT = {now}
   WHERE {this} AND STATE = 'R' AND EXPIRES_AT <= {now};
 
--- ---- status
+-- ---- status [reads]
 -- Reads the state of a reservation and how long it lasts.
 SELECT STATE, EXPIRES_AT - {now}
   FROM INT_STOCK_RESERVATION
   WHERE {this};
 
--- ---- due
+-- ---- due [reads]
 -- Reads reservations that are over, page by page.
 SELECT ORDER_ID, EXPIRES_AT
   FROM INT_STOCK_RESERVATION
@@ -185,7 +185,7 @@ SELECT ORDER_ID, EXPIRES_AT
   ORDER BY EXPIRES_AT, ORDER_ID
   LIMIT :limit;
 
--- ---- overdue
+-- ---- overdue [reads]
 -- Reads reservations of an item that are over.
 SELECT R.ORDER_ID
   FROM INT_STOCK_RESERVATION AS R

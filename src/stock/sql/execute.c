@@ -57,29 +57,13 @@ bool lk_stock_has(const struct lk_stock_tables *tables, sqlock_stock_kind kind)
 
 /* --- sending --- */
 
-static bool is_write(sqlock_stock_kind kind)
-{
-    switch (kind) {
-    case SQLOCK_STOCK_SQL_READ:
-    case SQLOCK_STOCK_SQL_READ_VERSION:
-    case SQLOCK_STOCK_SQL_LIST:
-    case SQLOCK_STOCK_SQL_ENTRIES:
-    case SQLOCK_STOCK_SQL_STATUS:
-    case SQLOCK_STOCK_SQL_OLD:
-    case SQLOCK_STOCK_SQL_DUE:
-    case SQLOCK_STOCK_SQL_OVERDUE:
-        return false;
-    default:
-        return true;
-    }
-}
-
 /* Return whether a statement may be sent twice: the second time it changes
  * nothing more, and at most the number of affected rows is less, for which its
  * caller allows. */
-static bool is_repeatable(sqlock_stock_kind kind)
+static bool is_repeatable(const struct lk_statement *statement,
+                          sqlock_stock_kind kind)
 {
-    return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||
+    return statement->is_read || kind == SQLOCK_STOCK_SQL_RECORD ||
            kind == SQLOCK_STOCK_SQL_FORGET_ENTRIES ||
            kind == SQLOCK_STOCK_SQL_FORGET_RESERVATIONS;
 }
@@ -111,8 +95,8 @@ int lk_stock_execute(const struct lk_stock_tables *tables, sqlock_tx *tx,
         .arguments = &arguments,
         /* A client that gives up before the server knows no outcome. */
         .deadline_ns = lk_later(deadline_ns, lk_store_deadline(tables->store)),
-        .is_write = is_write(kind),
-        .is_repeatable = is_repeatable(kind),
+        .is_write = !statement->is_read,
+        .is_repeatable = is_repeatable(statement, kind),
     };
 
     if (statement->text == NULL)
