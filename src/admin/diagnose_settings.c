@@ -27,20 +27,15 @@ static const char *setting(const sqlock_result *settings, const char *name)
     return NULL;
 }
 
-static int64_t number_of(const char *text)
-{
-    int64_t number = 0;
-
-    for (; *text >= '0' && *text <= '9' && number < INT64_MAX / 20; text++)
-        number = number * 10 + (*text - '0');
-    return number;
-}
-
 static bool is_good(const struct lk_rule *rule, const char *value)
 {
+    const char *least = rule->values;
+    int64_t number;
+
     if (rule->sign[0] == '=')
         return lk_text_matches(value, rule->values);
-    return number_of(value) == 0 || number_of(value) >= number_of(rule->values);
+    number = lk_text_digits(&value);
+    return number == 0 || number >= lk_text_digits(&least);
 }
 
 /* Append the check of a rule. */

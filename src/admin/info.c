@@ -32,21 +32,6 @@ struct lk_info_list {
     sqlock_info rows[];
 };
 
-static int64_t integer_of(const sqlock_value *cell)
-{
-    return cell->type == SQLOCK_INT64 ? cell->integer : 0;
-}
-
-static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
-{
-    size_t length = cell->type == SQLOCK_TEXT ? cell->length : 0;
-
-    if (length >= SQLOCK_KEY_SIZE)
-        length = SQLOCK_KEY_SIZE - 1;
-    memcpy(out, length > 0 ? cell->text : "", length);
-    out[length] = '\0';
-}
-
 /* Return the holder of the lease, or NULL if that is unknown.  A HOLDER that
  * does not begin with the row's CLIENT_ID was left by an earlier holder: the
  * present holder is a Spring peer, which does not know the column.  Spring's
@@ -199,19 +184,19 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const sqlock_value *cells, size_t columns,
                            struct lk_store *store)
 {
-    int64_t remaining_us = integer_of(&cells[LK_INFO_REMAINING]);
+    int64_t remaining_us = lk_cell_integer(&cells[LK_INFO_REMAINING]);
     /* by the database's clock */
-    int64_t now_us = integer_of(&cells[LK_INFO_EXPIRES]) - remaining_us;
+    int64_t now_us = lk_cell_integer(&cells[LK_INFO_EXPIRES]) - remaining_us;
     const char *holder;
     const char *last;
     int rc;
 
     memset(out, 0, sizeof *out);
-    copy_id(out->key, &cells[LK_INFO_KEY]);
-    copy_id(out->client_id, &cells[LK_INFO_CLIENT]);
-    out->token = integer_of(&cells[LK_INFO_TOKEN]);
-    out->acquired_at_us = integer_of(&cells[LK_INFO_ACQUIRED]);
-    out->expires_at_us = integer_of(&cells[LK_INFO_EXPIRES]);
+    lk_cell_id(out->key, &cells[LK_INFO_KEY]);
+    lk_cell_id(out->client_id, &cells[LK_INFO_CLIENT]);
+    out->token = lk_cell_integer(&cells[LK_INFO_TOKEN]);
+    out->acquired_at_us = lk_cell_integer(&cells[LK_INFO_ACQUIRED]);
+    out->expires_at_us = lk_cell_integer(&cells[LK_INFO_EXPIRES]);
     if (out->client_id[0] == '\0') {
         out->state = SQLOCK_FREE;
     } else if (remaining_us < 0) {

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/writer.h"
 #include "lease/row.h"
 #include "lock/guarded.h"
@@ -27,21 +28,14 @@ struct named_lease {
 
 /* --- the id --- */
 
-/* Read a decimal number and the ':' after it, and move *at behind both. */
-static int read_number(const char **at, int64_t *number)
+/* Read a decimal number and the ':' after it, and move *at behind both.  Return
+ * false if they are not there. */
+static bool read_number(const char **at, int64_t *number)
 {
-    const char *digit;
+    bool is_number = **at >= '0' && **at <= '9';
 
-    *number = 0;
-    for (digit = *at; *digit >= '0' && *digit <= '9'; digit++) {
-        if (*number > (INT64_MAX - 9) / 10)
-            return SQLOCK_EINVAL;
-        *number = *number * 10 + (*digit - '0');
-    }
-    if (digit == *at || *digit != ':')
-        return SQLOCK_EINVAL;
-    *at = digit + 1;
-    return 0;
+    *number = lk_text_digits(at);
+    return is_number && *(*at)++ == ':';
 }
 
 static int parse(struct named_lease *out, const char *id)
@@ -53,8 +47,8 @@ static int parse(struct named_lease *out, const char *id)
 
     memset(out, 0, sizeof *out);
     if (length == 0 || length >= SQLOCK_KEY_SIZE || id[length] == '\0' ||
-        read_number(&at, &out->lease.answered.token) < 0 ||
-        read_number(&at, &ttl_ms) < 0 || ttl_ms < LK_TTL_MIN_MS ||
+        !read_number(&at, &out->lease.answered.token) ||
+        !read_number(&at, &ttl_ms) || ttl_ms < LK_TTL_MIN_MS ||
         ttl_ms > longest_ms || *at == '\0' || strlen(at) >= SQLOCK_KEY_SIZE)
         return SQLOCK_EINVAL;
     memcpy(out->lease.client_id, id, length);

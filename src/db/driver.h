@@ -62,6 +62,10 @@ int sqlock_result_push(sqlock_result *result, const sqlock_value *value);
 
 /** Return the text of a cell; NULL: it has none. */
 const char *lk_cell_text(const sqlock_value *cell);
+/** Return the integer of a cell; 0: it has none. */
+int64_t lk_cell_integer(const sqlock_value *cell);
+/** Copy the id, or the key, in a cell, truncated to fit; "": it has none. */
+void lk_cell_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell);
 
 /* --------------------------------------------------------- transactions -- */
 

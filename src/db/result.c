@@ -148,3 +148,18 @@ const char *lk_cell_text(const sqlock_value *cell)
 {
     return cell->type == SQLOCK_TEXT ? cell->text : NULL;
 }
+
+int64_t lk_cell_integer(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_INT64 ? cell->integer : 0;
+}
+
+void lk_cell_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
+{
+    size_t length = cell->type == SQLOCK_TEXT
+                        ? strnlen(cell->text, SQLOCK_KEY_SIZE - 1)
+                        : 0;
+
+    memcpy(out, length > 0 ? cell->text : "", length);
+    out[length] = '\0';
+}

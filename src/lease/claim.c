@@ -156,9 +156,7 @@ static int look_at_row(struct lk_store *store, struct lk_batch *batch,
     row->remaining_us = result->cells[LEFT_US].integer;
     row->is_taken = row->remaining_us >= 0;
     row->is_sqlocks = says_so(result, RINGS);
-    if (result->cells[HAS_IT].type == SQLOCK_TEXT)
-        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
-                       result->cells[HAS_IT].text);
+    lk_cell_id(row->client_id, &result->cells[HAS_IT]);
     row->place = lk_ticket_place(lk_cell_text(&result->cells[WAIT]),
                                  batch->items[0].lease.client_id, row->before);
     /* a row that is shared ends with its last sharer */

@@ -55,12 +55,8 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
     struct lk_leader leader;
 
     row->exists = true;
-    if (lk_cell_text(&cells[LK_INFO_CLIENT]) != NULL)
-        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
-                       cells[LK_INFO_CLIENT].text);
-    row->token = cells[LK_INFO_TOKEN].type == SQLOCK_INT64
-                     ? cells[LK_INFO_TOKEN].integer
-                     : 0;
+    lk_cell_id(row->client_id, &cells[LK_INFO_CLIENT]);
+    row->token = lk_cell_integer(&cells[LK_INFO_TOKEN]);
     row->remaining_us = cells[LK_INFO_REMAINING].integer;
     row->acquired_at_us = cells[LK_INFO_ACQUIRED].integer;
     row->expires_at_us = cells[LK_INFO_EXPIRES].integer;

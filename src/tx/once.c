@@ -106,9 +106,7 @@ static int read_record(struct lk_store *store, const char *key,
     if (rc == 0 && result.rows == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     if (rc == 0)
-        (void)snprintf(
-            client_id, SQLOCK_KEY_SIZE, "%s",
-            result.cells[0].type == SQLOCK_TEXT ? result.cells[0].text : "");
+        lk_cell_id(client_id, &result.cells[0]);
     sqlock_result_clear(&result);
     return rc;
 }
@@ -269,23 +267,12 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
 
 /* --- looking and forgetting --- */
 
-static int64_t number_of(const sqlock_value *cell)
-{
-    return cell->type == SQLOCK_INT64 ? cell->integer : 0;
-}
-
-static void copy_key(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
-{
-    (void)snprintf(out, SQLOCK_KEY_SIZE, "%s",
-                   cell->type == SQLOCK_TEXT ? cell->text : "");
-}
-
 static void copy_row(sqlock_once_info *row, const sqlock_value *cells)
 {
-    copy_key(row->key, &cells[0]);
-    copy_key(row->client_id, &cells[1]);
-    row->token = number_of(&cells[2]);
-    row->done_at_us = number_of(&cells[3]);
+    lk_cell_id(row->key, &cells[0]);
+    lk_cell_id(row->client_id, &cells[1]);
+    row->token = lk_cell_integer(&cells[2]);
+    row->done_at_us = lk_cell_integer(&cells[3]);
 }
 
 /* Copy the rows, followed by their names, into one block of memory. */
