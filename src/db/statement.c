@@ -1,5 +1,6 @@
 /*
- * statement.c - put tables' names into statements, and arguments in order
+ * statement.c - make values, put tables' names into statements, and arguments
+ * in order
  * Nothing else goes into a text but names, validated and quoted; values are
  * bound to the placeholders.
  */
@@ -8,29 +9,51 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/writer.h"
+
+sqlock_value sqlock_integer(int64_t integer)
+{
+    return (sqlock_value){.type = SQLOCK_INT64, .integer = integer};
+}
+
+sqlock_value sqlock_text(const char *text)
+{
+    if (text == NULL)
+        return (sqlock_value){.type = SQLOCK_NULL};
+    return (sqlock_value){
+        .type = SQLOCK_TEXT, .text = text, .length = strlen(text)};
+}
+
+int lk_value_check(const char *what, const sqlock_value *value,
+                   sqlock_error *err)
+{
+    if (value == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
+    switch (value->type) {
+    case SQLOCK_NULL:
+    case SQLOCK_INT64:
+        return 0;
+    case SQLOCK_TEXT:
+        if (value->text != NULL && strlen(value->text) == value->length)
+            return 0;
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s is a text without its length: use sqlock_text()",
+                        what);
+    }
+    return lk_error(err, SQLOCK_EINVAL, "%s has an unknown type", what);
+}
 
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
                       const char *text)
 {
-    sqlock_value *value = &arguments->values[which];
-
-    memset(value, 0, sizeof *value);
-    if (text == NULL)
-        return;
-    value->type = SQLOCK_TEXT;
-    value->text = text;
-    value->length = strlen(text);
+    arguments->values[which] = sqlock_text(text);
 }
 
 void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer)
 {
-    sqlock_value *value = &arguments->values[which];
-
-    memset(value, 0, sizeof *value);
-    value->type = SQLOCK_INT64;
-    value->integer = integer;
+    arguments->values[which] = sqlock_integer(integer);
 }
 
 /* Return what is put in for the name of that length, or NULL. */

@@ -34,6 +34,11 @@ void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
 void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer);
 
+/* Check that a value of the application can be bound; `what` stands for it in
+ * the message.  Return 0 or EINVAL. */
+int lk_value_check(const char *what, const sqlock_value *value,
+                   sqlock_error *err);
+
 /* Write a text with what the names stand for: "{INT_LOCK}" becomes the text of
  * INT_LOCK.  A name that is not in the list stays as it is. */
 void lk_names_write(FILE *out, const char *text, const struct lk_name *names);

@@ -16,9 +16,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Return whether a text is [A-Za-z_][A-Za-z0-9_]* or empty: an empty prefix
- * becomes an identifier when a suffix is added. */
-static bool is_identifier(const char *text, size_t length)
+bool lk_is_identifier(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (!is_letter(text[i]) && (i == 0 || text[i] < '0' || text[i] > '9'))
@@ -60,15 +58,6 @@ void lk_table_qualify(struct lk_table *table, const char *schema,
                    schema, quote, quote, table->name, quote);
 }
 
-void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect)
-{
-    char quote = dialect->quote;
-
-    (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c", quote,
-                   table->name, quote);
-    lk_table_qualify(table, table->schema, dialect);
-}
-
 /* Find the schema's name in a prefix: what stands before the dot, and its case
  * is kept if it is in double quotes.  Return the text after the dot. */
 static const char *find_schema(const char *prefix, const char **schema,
@@ -102,8 +91,8 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
         limit = LK_IDENTIFIER_MAX;
     if ((base != prefix && schema_length == 0) ||
         !(is_quoted ? is_quotable(schema, schema_length)
-                    : is_identifier(schema, schema_length)) ||
-        !is_identifier(base, base_length))
+                    : lk_is_identifier(schema, schema_length)) ||
+        !lk_is_identifier(base, base_length))
         return lk_error(
             err, SQLOCK_EINVAL,
             "the table prefix may contain only letters, digits and '_', with "
@@ -128,7 +117,9 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
     (void)snprintf(out->plain, sizeof out->plain, "%.*s%s",
                    (int)(base - prefix), prefix, name);
     out->beside = 0;
-    lk_table_quote(out, dialect);
+    (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c", dialect->quote,
+                   out->name, dialect->quote);
+    lk_table_qualify(out, out->schema, dialect);
     return 0;
 }
 

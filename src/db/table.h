@@ -22,6 +22,10 @@ struct lk_table {
     int64_t beside;
 };
 
+/* Return whether a text is [A-Za-z_][A-Za-z0-9_]* or empty: an empty prefix
+ * becomes an identifier when a suffix is added. */
+bool lk_is_identifier(const char *text, size_t length);
+
 /* Make the lock table's name from a prefix such as "INT_" or "app.INT_".
  * Return 0, or SQLOCK_EINVAL if the prefix has anything but letters, digits,
  * '_' and one dot, before which others stand in double quotes, or the name is
@@ -38,9 +42,6 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
  * the schema's name, to out, which has as many bytes. */
 void lk_table_write_prefix(char *out, const char *prefix,
                            const sqlock_dialect *dialect);
-
-/* Set table->quoted from table->schema and table->name. */
-void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);
 
 /* Let statements name the schema in which the table was found: a table of the
  * same name that another schema of the search path gets later would take its

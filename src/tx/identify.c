@@ -51,10 +51,7 @@ static int ask_store(sqlock_tx *tx, const struct lk_arguments *arguments,
     identity = rc == 0 ? answer_of(&result) : NULL;
     sqlock_result_clear(&result);
     if (rc < 0)
-        return rc == SQLOCK_EUNCERTAIN
-                   ? lk_error(err, SQLOCK_EUNREACHABLE,
-                              "the database did not answer in time")
-                   : rc;
+        return rc;
     if (identity == NULL)
         return lk_error(err, SQLOCK_EDATABASE,
                         "the server did not return its identity");
@@ -125,7 +122,6 @@ static int compare(sqlock_tx *tx, const struct lk_arguments *arguments,
 
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
 {
-    const struct lk_table *table = &tx->store->table;
     struct lk_arguments arguments = {0};
     sqlock_result result = {0};
     char *identity = NULL;
@@ -133,8 +129,7 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
 
     if (tx->is_identified)
         return 0;
-    lk_argument_text(&arguments, SQLOCK_P_SCHEMA,
-                     table->schema[0] != '\0' ? table->schema : NULL);
+    lk_table_arguments(&tx->store->table, &arguments);
     rc = lk_tx_run(tx, SQLOCK_SQL_IDENTITY, &arguments, lk_tx_deadline(tx),
                    &result, err);
     if (rc == 0)

@@ -305,13 +305,8 @@ int lk_tx_run_apart(sqlock_tx *tx, sqlock_statement_kind kind,
         .is_repeatable = true,
         .is_write = true,
     };
-    int rc;
 
-    rc = lk_db_run(&tx->store->db, &run, result, err);
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
-    return rc;
+    return lk_db_of_reading(lk_db_run(&tx->store->db, &run, result, err), err);
 }
 
 /* --- limits --- */
@@ -410,7 +405,7 @@ int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
     if (parameters == NULL && count > 0)
         return lk_error_null(err, "parameters");
     for (size_t i = 0; i < count; i++) {
-        rc = lk_tx_check_value("a parameter", &parameters[i], err);
+        rc = lk_value_check("a parameter", &parameters[i], err);
         if (rc < 0)
             return rc;
     }

@@ -12,19 +12,6 @@
 #include "db/statement.h"
 #include "tx/tx.h"
 
-static bool is_identifier(const char *text, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        bool letter =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-
-        if (!letter && (i == 0 || c < '0' || c > '9'))
-            return false;
-    }
-    return length > 0;
-}
-
 static int refuse(const char *what, sqlock_error *err)
 {
     return lk_error(
@@ -40,8 +27,8 @@ int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
 
     if (name == NULL)
         return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
-    if (length > dialect->identifier_max || length > LK_IDENTIFIER_MAX ||
-        !is_identifier(name, length))
+    if (length == 0 || length > dialect->identifier_max ||
+        length > LK_IDENTIFIER_MAX || !lk_is_identifier(name, length))
         return refuse(what, err);
     (void)snprintf(out, LK_QUOTED_SIZE, "%c%s%c", dialect->strict_quote, name,
                    dialect->strict_quote);
@@ -167,7 +154,7 @@ int lk_tx_row_read(struct lk_tx_row *out, sqlock_tx *tx,
         rc = lk_tx_table_read(&out->table, table, wanted, tx->driver->dialect,
                               err);
     if (rc == 0)
-        rc = lk_tx_check_value("the key", key, err);
+        rc = lk_value_check("the key", key, err);
     if (rc < 0)
         return rc;
     out->key = *key;

@@ -63,9 +63,6 @@ int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
     rc = lk_store_run(tx->store, SQLOCK_SQL_READ, &run, &result, err);
     exists = result.rows > 0;
     sqlock_result_clear(&result);
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
     return rc < 0 || exists ? rc : make_row(tx, target, err);
 }
 

@@ -206,13 +206,6 @@ int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
 /* Pauses between attempts at a row that another session has locked (run.c). */
 extern const struct lk_retry_policy lk_tx_waiting;
 
-/* --- value.c --- */
-
-/* Check that a value can be bound; `what` stands for it in the message.  Return
- * 0 or EINVAL. */
-int lk_tx_check_value(const char *what, const sqlock_value *value,
-                      sqlock_error *err);
-
 /* --- table.c --- */
 
 /* Columns of a sqlock_table that are needed besides the key. */

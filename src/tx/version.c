@@ -150,7 +150,7 @@ static int write_assignments(FILE *out, struct update *update,
         rc = lk_tx_quote(quoted, "an assignment's column", one->column, dialect,
                          err);
         if (rc == 0)
-            rc = lk_tx_check_value("an assignment's value", &one->value, err);
+            rc = lk_value_check("an assignment's value", &one->value, err);
         if (rc < 0)
             return rc;
         if (lk_tx_is_same(quoted, update->row.table.version, dialect)) {

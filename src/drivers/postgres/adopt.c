@@ -140,12 +140,6 @@ static bool is_prepared(void *connection)
 
 /* --- limits of time --- */
 
-static sqlock_value text_value(const char *text)
-{
-    return (sqlock_value){
-        .type = SQLOCK_TEXT, .text = text, .length = strlen(text)};
-}
-
 static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err)
 {
@@ -163,7 +157,7 @@ static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
     int rc;
 
     (void)snprintf(number, sizeof number, "%lld", (long long)wait_ms);
-    value = text_value(number);
+    value = sqlock_text(number);
     rc = lk_pg_execute(session, &statement, &value, 1, deadline_ns, &result,
                        err);
     for (size_t i = 0; rc == 0 && i < LK_PG_LIMITS; i++)
@@ -184,7 +178,7 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     int rc;
 
     for (size_t i = 0; i < LK_PG_LIMITS; i++)
-        values[i] = text_value(session->limits[i]);
+        values[i] = sqlock_text(session->limits[i]);
     rc = lk_pg_execute(session, &statement, values, LK_PG_LIMITS, deadline_ns,
                        &result, err);
     sqlock_result_clear(&result);
