@@ -523,16 +523,6 @@ void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
     give(pool, connection, false);
 }
 
-void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
-{
-    if (pool->db->driver->is_alive(connection->state)) {
-        lk_pool_give(pool, connection);
-    } else {
-        lk_count(&pool->db->stats, LK_COUNT_BROKEN);
-        lk_pool_discard(pool, connection);
-    }
-}
-
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
 {
     pthread_mutex_lock(&pool->mutex);
@@ -549,18 +539,40 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-void lk_pool_drain(struct lk_pool *pool)
+/* Give a connection back, unless it is dead. */
+static void give_if_alive(struct lk_pool *pool,
+                          struct lk_connection *connection, bool puts_last)
 {
-    for (;;) {
-        struct lk_connection *connection;
-
-        pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, NULL);
-        pthread_mutex_unlock(&pool->mutex);
-        if (connection == NULL)
-            return;
+    if (pool->db->driver->is_alive(connection->state)) {
+        give(pool, connection, puts_last);
+    } else {
+        lk_count(&pool->db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     }
+}
+
+void lk_pool_return(struct lk_pool *pool, struct lk_connection *connection)
+{
+    give_if_alive(pool, connection, false);
+}
+
+/* Take an idle connection, or return NULL. */
+static struct lk_connection *take_any(struct lk_pool *pool)
+{
+    struct lk_connection *connection;
+
+    pthread_mutex_lock(&pool->mutex);
+    connection = take_idle(pool, NULL);
+    pthread_mutex_unlock(&pool->mutex);
+    return connection;
+}
+
+void lk_pool_drain(struct lk_pool *pool)
+{
+    struct lk_connection *connection;
+
+    while ((connection = take_any(pool)) != NULL)
+        lk_pool_discard(pool, connection);
 }
 
 static uint32_t count_idle(struct lk_pool *pool)
@@ -577,18 +589,10 @@ static uint32_t count_idle(struct lk_pool *pool)
 void lk_pool_sweep(struct lk_pool *pool)
 {
     for (uint32_t left = count_idle(pool); left > 0; left--) {
-        struct lk_connection *connection;
+        struct lk_connection *connection = take_any(pool);
 
-        pthread_mutex_lock(&pool->mutex);
-        connection = take_idle(pool, NULL);
-        pthread_mutex_unlock(&pool->mutex);
         if (connection == NULL)
             return;
-        if (pool->db->driver->is_alive(connection->state)) {
-            give(pool, connection, true); /* behind those to look at */
-        } else {
-            lk_count(&pool->db->stats, LK_COUNT_BROKEN);
-            lk_pool_discard(pool, connection);
-        }
+        give_if_alive(pool, connection, true); /* behind those to look at */
     }
 }
