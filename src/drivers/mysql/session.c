@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "drivers/lookup.h"
 
-#define UNKNOWN_VARIABLE 1193
 #define NS_PER_SECOND INT64_C(1000000000)
 
 /* A fixed sql_mode: strict, so that no value is truncated, and without modes
@@ -115,33 +114,7 @@ static int run(struct lk_mysql_connection *connection, const char *text)
               "/*!50720 , " TRANSACTIONS(                                      \
                   "transaction") ", max_execution_time = %u */"
 
-/* Make the settings one by one, and skip the limits that this server does not
- * know.  max_execution_time, MySQL's, limits SELECT only. */
-static int set_separately(struct lk_mysql_connection *connection, unsigned wait,
-                          unsigned ms, sqlock_error *err)
-{
-    static const char isolation[] =
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE";
-    char limits[4][64];
-
-    (void)snprintf(limits[0], sizeof limits[0],
-                   "SET innodb_lock_wait_timeout = %u", wait);
-    (void)snprintf(limits[1], sizeof limits[1], "SET lock_wait_timeout = %u",
-                   wait);
-    (void)snprintf(limits[2], sizeof limits[2],
-                   "SET max_statement_time = %u.%03u", ms / 1000, ms % 1000);
-    (void)snprintf(limits[3], sizeof limits[3], "SET max_execution_time = %u",
-                   ms);
-    if (run(connection, isolation) != 0 || run(connection, "SET " ALWAYS) != 0)
-        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (run(connection, limits[i]) != 0 &&
-            mysql_errno(connection->mysql) != UNKNOWN_VARIABLE)
-            return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
-    return 0;
-}
-
-/* Make all settings, in one round trip if the server knows them all. */
+/* Make all settings in one round trip. */
 static int set_session(struct lk_mysql_connection *connection,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -151,11 +124,9 @@ static int set_session(struct lk_mysql_connection *connection,
 
     (void)snprintf(text, sizeof text, SETTINGS, wait, wait, ms / 1000,
                    ms % 1000, ms);
-    if (run(connection, text) == 0)
-        return 0;
-    if (mysql_errno(connection->mysql) == UNKNOWN_VARIABLE)
-        return set_separately(connection, wait, ms, err);
-    return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    return run(connection, text) == 0
+               ? 0
+               : lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 
 /* Fill in the description of server and session.  MariaDB before 11 puts
