@@ -34,7 +34,7 @@ log = logging.getLogger("sqlock")
 # A call that another thread has under way ends within this many seconds once
 # the registry is being closed, unless its database is away for longer.
 _CLOSE_SECONDS = 30
-_LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.01
 # How often the reaper looks for loops that were closed, while some wait, and
 # for locks that could not be dropped yet.
 _REAP_SECONDS = 0.5
@@ -256,7 +256,8 @@ class Core:
     # ------------------------------------------------------------ its end --
 
     def close(self, process_ends: bool = False) -> None:
-        """Keep new calls out, wait for those under way, and end it."""
+        """Keep new calls out, wait for those under way, and end it.  It is open
+        again if that comes to nothing."""
         if os.getpid() != self._pid:
             raise failure(_native.CODES["EFORK"])
         if get_ident() in calling_back:
@@ -267,9 +268,20 @@ class Core:
         self._await_reaper()
         if not process_ends:
             self._end_quorums()
-        self.closed = True
-        if not process_ends:
-            self._refuse_if_kept()  # one may have been granted meanwhile
+        # One after another: what one lets in again another one would not see.
+        with self._closing:
+            try:
+                self.closed = True
+                if not process_ends:
+                    self._refuse_if_kept()  # one may have been granted meanwhile
+                self._await_calls(until)
+                self.end()
+            except BaseException:
+                self.closed = not self.pointer
+                raise
+
+    def _await_calls(self, until: float) -> None:
+        """Wait for those under way, and end their waits."""
         cancel = _native.function("cancel")
         while self._calls:
             for handle in list(self.waiting):
@@ -278,14 +290,12 @@ class Core:
                 descriptor.raise_()
             if time.monotonic() > until:
                 raise InUse("calls of other threads have not ended")
-            time.sleep(_LOOK_SECONDS)
-        self.end()
+            time.sleep(LOOK_SECONDS)
 
     def _refuse_if_kept(self) -> None:
         """Stay open while somebody has a quorum here."""
         for one in list(self.quorums.values()):
             if one.is_kept():
-                self.closed = False
                 text = f"a quorum has the lock {one.name!r} here: release it first"
                 raise InUse(text)
 
@@ -302,7 +312,7 @@ class Core:
             return
         until = time.monotonic() + 1  # a callback may have the last reference
         while calling_back and time.monotonic() < until:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
         reached = threading.Event()
         self._dropped.put(("tell", reached, None))
         reached.wait(_CLOSE_SECONDS)
@@ -315,6 +325,12 @@ class Core:
         code = 0
         self.closed = True
         with self._closing:
+            for end in list(self._ends.values()):
+                if end.what == "lock":  # its number is another's after this
+                    held_by.pop(end.out.value or 0, None)
+                elif end.what != "quorum" and end.out.value:
+                    # An interrupt may have come before it was noted.
+                    self.open[end.out.value] = end.what
             for one, name in list(self.open.items()):
                 function = _native.function(name)
                 rest = () if name == "stock_close" else (None,)
@@ -323,13 +339,13 @@ class Core:
                     function(one, *rest)
             for quorum in list(self.quorums.values()):
                 quorum.end(closes=True)
-            for end in list(self._ends.values()):
-                if end.what == "lock":  # its number is another's after this
-                    held_by.pop(end.out.value or 0, None)
             pointer = self.pointer
             if pointer:
                 self.pointer = 0
                 code = close(pointer, why_at)
+                if code == InUse.code:
+                    self.pointer = pointer
+                    raise failure(code, why)
             _open_ones.pop(id(self), None)
             self._dropped.put(("stop", None, None))
         if code != 0:
@@ -387,7 +403,7 @@ class Core:
             if what == "stop":
                 return
             try:
-                self._reap_one(what, pointer, late)
+                self._reap_one(what, pointer, keep, late)
             except Error:
                 pass  # closed, or nothing that this process could still do
             except Exception:
@@ -395,8 +411,9 @@ class Core:
             del keep, one
 
     def _reap_one(
-        self, what: str, pointer: Any, late: List[Callable[[], bool]]
+        self, what: str, pointer: Any, keep: Any, late: List[Callable[[], bool]]
     ) -> None:
+        end: Optional[Callable[[], bool]] = None
         if what == "look":
             self._look_at_loops()
             late[:] = [end for end in late if not end()]
@@ -409,15 +426,16 @@ class Core:
         elif what == "lock":
             held_by.pop(pointer, None)
             self._release(pointer)
-            if not self._drop(pointer):
-                late.append(functools.partial(self._drop, pointer))
+            end = functools.partial(self._drop, pointer)
         elif what == "quorum":
             self._end_quorum(pointer)
         elif what == "close":
-            if not self._closes():
-                late.append(self._closes)
+            end = self._closes
         else:  # the name of a function of the library
-            self.end_one(ctypes.c_void_p(pointer), what)
+            out = ctypes.c_void_p(pointer)
+            end = functools.partial(self._end_dropped, out, what, keep)
+        if end is not None and not end():
+            late.append(end)
 
     def _end_quorum(self, quorum: _Native) -> None:
         """In a thread of its own: a server that is away would hold up all that is
@@ -440,6 +458,17 @@ class Core:
             return self.closed
         return True
 
+    def _end_dropped(self, out: ctypes.c_void_p, name: str, _kept: Any) -> bool:
+        """End it; False while the registry is being closed, which may come to
+        nothing."""
+        try:
+            self.end_one(out, name)
+        except Closed:
+            return False
+        except Error:
+            pass  # nothing that this process could still do
+        return True
+
     def _release(self, pointer: int) -> None:
         """Release a lock in the background if it is held."""
         request = ctypes.c_void_p()
@@ -451,9 +480,11 @@ class Core:
 
     def _drop(self, pointer: int) -> bool:
         """Drop a lock; False while a request of it ends, or a transaction that
-        guards it."""
+        guards it, or while the registry is being closed."""
         try:
             self.call("drop", pointer)
+        except Closed:
+            return False
         except InUse:
             self._release(pointer)
             return False

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import deque
 from itertools import repeat
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._core import Core, Eventfd, held_by, interruptible
@@ -277,11 +277,11 @@ class Quorum(Holding):
         it is carried out, also when the task is cancelled."""
         await in_thread(self.release)
 
-    def _locks_in(self, core: Core) -> List[int]:
+    def _locks_in(self, core: Core) -> List[Tuple[int, object]]:
         handle = self._must()
         for one, lock in zip(handle.cores, handle.locks):
             if one is core:
-                return [lock]
+                return [(lock, handle)]
         raise ValueError(f"the quorum of {self._name!r} has no lock in this registry")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Set
 from typing import Tuple, TypeVar, Union
@@ -164,8 +163,6 @@ class AsyncStock(AsyncEnding):
         self._stock = stock
         self._threads = ThreadPoolExecutor(_STOCK_THREADS, "sqlock stock")
         self._is_closed = False  # close() has begun
-        self._uses = 0  # by the threads of transactions
-        self._change = threading.Condition()
 
     def _check(self) -> None:
         if self._is_closed:
@@ -175,18 +172,6 @@ class AsyncStock(AsyncEnding):
         self._check()
         self._stock._must()
         return await in_thread(function, submit=self._threads.submit)
-
-    def _use(self, function: Callable[[], Result]) -> Result:
-        """Call it in the thread of a transaction; close() waits for its end."""
-        with self._change:
-            self._check()
-            self._uses += 1
-        try:
-            return function()
-        finally:
-            with self._change:
-                self._uses -= 1
-                self._change.notify_all()
 
     async def _run_in(
         self,
@@ -199,7 +184,7 @@ class AsyncStock(AsyncEnding):
             _native.instance(tx, "tx", AsyncTransaction)
             self._check()
             call = functools.partial(method, *arguments, tx=tx._must(), **options)
-            return await tx._run(lambda: self._use(call))
+            return await tx._run(call)
         return await self._run(functools.partial(method, *arguments, **options))
 
     async def close(self) -> None:
@@ -209,9 +194,7 @@ class AsyncStock(AsyncEnding):
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True)
-        with self._change:
-            self._change.wait_for(lambda: self._uses == 0)
-        self._stock.close()
+        self._stock.close()  # after those of the threads of transactions
 
     async def __aenter__(self) -> AsyncStock:
         return self

@@ -9,13 +9,13 @@ import warnings
 import weakref
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
-from typing import Sequence
+from typing import Sequence, Tuple
 
 from . import _native
 from ._actor import caller, running_loop
 from ._block import Block
 from ._core import Core, Owned, calling_back, held_by
-from .errors import Error, LockExpired, LockLost, failure
+from .errors import Closed, Error, LockExpired, LockLost, failure
 
 if TYPE_CHECKING:
     from .registry import Registry
@@ -295,9 +295,11 @@ class Lease(Holding):
             self._token = handle.ask("token")
             self._is_granted = True
 
-    def _locks_in(self, core: Core) -> List[int]:
-        """What a transaction of a registry guards."""
-        return [self._must().pointer]
+    def _locks_in(self, core: Core) -> List[Tuple[int, object]]:
+        """What a transaction of a registry guards, and what has to be kept
+        meanwhile: another thread may release it."""
+        handle = self._must()
+        return [(handle.pointer, handle)]
 
     # ---------------------------------------------------------- its state --
 
@@ -385,7 +387,7 @@ class Lease(Holding):
 
 def _end_of_block(name: str, came: Error, error: Optional[BaseException]) -> None:
     """What a block that ends raises for a release that came to nothing."""
-    lost = isinstance(came, LockLost) or came.name in ("EFORK", "EINUSE")
+    lost = isinstance(came, (LockLost, Closed)) or came.name in ("EFORK", "EINUSE")
     if lost and error is None:
         raise came
     # The block's own exception goes first; and a lock that was ours until the
@@ -489,16 +491,12 @@ class Leases(Block, Sequence["Lease"]):
         for lease in self._leases:
             lease._granted()
 
-    def _locks_in(self, core: Core) -> List[int]:
-        return [lease._must().pointer for lease in self._leases]
-
-    def _pointers(self, leases: Sequence[Lease]) -> Any:
-        return (ctypes.c_void_p * len(leases))(
-            *[lease._must().pointer for lease in leases]
-        )
+    def _locks_in(self, core: Core) -> List[Tuple[int, object]]:
+        return [lock for lease in self._leases for lock in lease._locks_in(core)]
 
     def _together(self, name: str, leases: Sequence[Lease]) -> None:
-        pointers = self._pointers(leases)
+        handles = [lease._must() for lease in leases]  # kept until the end
+        pointers = (ctypes.c_void_p * len(handles))(*[one.pointer for one in handles])
         results = (ctypes.c_int * len(leases))()
         if leases:
             self._registry._call(name, pointers, len(leases), results)

@@ -186,7 +186,10 @@ class Registry(Block):
         with :class:`Closed`; transactions that are open are rolled back, but
         for one on a connection of the application, which is left to it.
         Closing it again does nothing.
-        :class:`InUse`: a quorum holds a lock here, and has to be released first.
+        :class:`InUse`: a quorum holds a lock here, and has to be released first, or
+        a call of another thread has not ended within 30 seconds.  After an
+        exception that comes before its end, such as this one or Ctrl-C, it is
+        open as before.
         """
         try:
             self._core.close()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import time
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 from typing import Tuple
 
 from . import _native
 from ._block import Block
-from ._core import Owned
-from .errors import Closed, Insufficient
+from ._core import LOOK_SECONDS, Owned
+from .errors import Closed, InUse, Insufficient
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -78,6 +80,9 @@ class Stock(Owned, Block):
     ) -> None:
         super().__init__(registry._core)
         self._registry = registry  # open as long as we are
+        # The thread of each call that is under way, as a registry has them.
+        self._calls: Dict[object, int] = {}
+        self._is_closing = False
         options = _native.StockOptions(
             strategy=_native.choice(_STRATEGIES, strategy, "strategy"),
             table=_native.text(table, "table"),
@@ -101,20 +106,33 @@ class Stock(Owned, Block):
     # ------------------------------------------------------------- its end --
 
     def close(self) -> None:
-        """Free it; no other call may be running."""
-        if self._pointer is not None and self._core.is_usable():
-            self._core.end_one(self._out, "stock_close")
+        """Free it, once the calls of other threads have ended."""
+        if get_ident() in list(self._calls.values()):
+            raise InUse("a call of this thread is under way")
+        try:
+            self._is_closing = True
+            while self._calls:
+                time.sleep(LOOK_SECONDS)
+            if self._pointer is not None and self._core.is_usable():
+                self._core.end_one(self._out, "stock_close")
+        finally:
+            self._is_closing = False
 
     def _end_block(self, error: Optional[BaseException]) -> None:
         self.close()
 
     def _must(self) -> int:
-        if self._pointer is None:
+        if self._pointer is None or self._is_closing:
             raise Closed("the stock has been closed")
         return self._pointer
 
     def _call(self, name: str, *arguments: object) -> None:
-        self._core.call("stock_" + name, self._must(), *arguments)
+        use, leave = object(), self._calls.pop
+        try:
+            self._calls[use] = get_ident()
+            self._core.call("stock_" + name, self._must(), *arguments)
+        finally:
+            leave(use, None)
 
     def _call_in(
         self, tx: Optional[Transaction], name: str, *arguments: object

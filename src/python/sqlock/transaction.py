@@ -211,7 +211,7 @@ class Transaction(Owned, Block):
         if not hasattr(lease, "_locks_in"):
             kind = type(lease).__name__
             raise TypeError(f"lease must be a Lease, Leases or Quorum, not {kind}")
-        for lock in lease._locks_in(self._core):
+        for lock, _kept in lease._locks_in(self._core):
             self._call("tx_guard", lock)
 
     def lock(

@@ -307,24 +307,28 @@ def test_orders_in_asyncio(registry, name):
 
 
 @pytest.mark.parametrize("in_tx", [False, True])
-def test_a_stock_that_is_being_closed_is_closed(registry, name, in_tx):
+def test_a_stock_that_is_being_closed_is_closed(registry, name, in_tx, monkeypatch):
     began, goes_on = threading.Event(), threading.Event()
+    call = registry._core.call
 
     async def main():
         stock = await registry.astock()
         await stock.set(name, 5)
 
-        def work(tx=None):
-            began.set()
-            assert goes_on.wait(60)
-            return stock._stock._pointer is not None
+        def slow(function, *arguments):
+            if function == "stock_deduct":
+                began.set()
+                assert goes_on.wait(60)
+                assert stock._stock._pointer, "the stock was freed under a call"
+            call(function, *arguments)
 
         async def use():
             if not in_tx:
-                return await stock._run(work)
+                return await stock.deduct(name)
             async with registry.atransaction() as tx:
-                return await stock._run_in(tx, work)
+                return await stock.deduct(name, tx=tx)
 
+        monkeypatch.setattr(registry._core, "call", slow)
         task = asyncio.create_task(use())
         try:
             while not began.is_set():
@@ -337,7 +341,7 @@ def test_a_stock_that_is_being_closed_is_closed(registry, name, in_tx):
             await asyncio.wait([closing], timeout=0.2)  # it must not end yet
         finally:
             goes_on.set()
-        assert await task, "the stock was freed under a call"
+        assert (await task).left == 4
         await closing
         with pytest.raises(sqlock.Closed):
             await stock.deduct(name)

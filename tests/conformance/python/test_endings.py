@@ -532,6 +532,196 @@ def test_ctrl_c_in_a_release_leaves_nothing_held(
     assert not lease.held
 
 
+@pytest.mark.parametrize("opens", ["transaction", "stock"])
+def test_ctrl_c_in_an_opening_leaves_a_registry_that_closes(url, opens, monkeypatch):
+    """Although its traceback still refers to what was opened."""
+    registry = sqlock.open(url)
+    call = registry._core.call
+
+    def interrupted(*arguments):
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(registry._core, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt) as came:
+        getattr(registry, opens)()
+    registry.close()
+    assert came.traceback
+
+
+# --------------------------------------------------- a close that fails --
+
+
+def test_ctrl_c_in_a_close_leaves_the_registry_open(url, other, name, monkeypatch):
+    """And what is dropped meanwhile is released all the same."""
+    registry = sqlock.open(url)
+    core = registry._core
+    kept = registry.acquire(name)
+    dropped = [registry.acquire(name + "-2"), registry.transaction()]
+    under_way = object()
+    sleep, main = _core.time.sleep, threading.get_ident()
+
+    def interrupted(seconds):
+        if threading.get_ident() != main:
+            return sleep(seconds)
+        with pytest.raises(sqlock.Closed):
+            registry.show(name)
+        looked = threading.Event()
+        dropped.clear()
+        gc.collect()
+        core.hand_over("tell", looked)
+        assert looked.wait(60)
+        raise KeyboardInterrupt
+
+    core._calls[under_way] = 0
+    with monkeypatch.context() as during:
+        during.setattr(_core.time, "sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            registry.close()
+    core.leave(under_way, None)
+    other.acquire(name + "-2", 60).release()
+    while core.open:
+        threading.Event().wait(0.01)
+    kept.release()
+    registry.close()
+
+
+@pytest.mark.databases("postgres", "mysql")  # SQLite has one transaction at a time
+def test_a_close_that_outlasts_its_patience_leaves_the_registry_open(
+    url, other, name, monkeypatch
+):
+    registry = sqlock.open(url)
+    begun = threading.Event()
+    came = []
+
+    def lock():
+        with registry.transaction() as tx:
+            begun.set()
+            came.append(tx.lock(name))
+
+    waiter = threading.Thread(target=lock)
+    with other.transaction() as before:
+        before.lock(name)
+        waiter.start()
+        assert begun.wait(60)
+        while not registry._core._calls:
+            threading.Event().wait(0.01)
+        with monkeypatch.context() as during:
+            during.setattr(_core, "_CLOSE_SECONDS", 0.05)
+            with pytest.raises(sqlock.InUse, match="other threads"):
+                registry.close()
+    waiter.join(60)
+    assert came == [{name}]
+    registry.acquire(name, 60).release()
+    registry.close()
+
+
+def test_a_registry_that_the_library_does_not_close_is_closed_later(url, name):
+    registry = sqlock.open(url)
+    unknown = _core.ctypes.c_void_p()
+    registry._call("stock_open", _core._native.byref(unknown), registry._pointer, None)
+    with pytest.raises(sqlock.InUse, match="open transactions or stocks"):
+        registry.close()
+    registry.acquire(name).release()
+    _core._native.function("stock_close")(unknown)
+    registry.close()
+    with pytest.raises(sqlock.Closed):
+        registry.acquire(name)
+
+
+# ---------------------------------------------------- beside another thread --
+
+
+def test_a_stock_is_not_freed_under_a_call(registry, name, monkeypatch):
+    stock = registry.stock()
+    stock.set(name, 5)
+    begun, goes_on = threading.Event(), threading.Event()
+    call = registry._core.call
+    came = []
+
+    def slow(function, *arguments):
+        if function == "stock_deduct":
+            with pytest.raises(sqlock.InUse, match="this thread"):
+                stock.close()
+            begun.set()
+            assert goes_on.wait(60)
+        call(function, *arguments)
+
+    monkeypatch.setattr(registry._core, "call", slow)
+    seller = threading.Thread(target=lambda: came.append(stock.deduct(name).left))
+    closer = threading.Thread(target=stock.close)
+    seller.start()
+    assert begun.wait(60)
+    closer.start()
+    with pytest.raises(sqlock.Closed):
+        while True:
+            stock.read(name)
+    assert stock._pointer  # and not freed
+    goes_on.set()
+    seller.join(60)
+    closer.join(60)
+    assert came == [4]
+    assert not stock._pointer
+
+
+@pytest.mark.databases("postgres", "mysql")
+@pytest.mark.parametrize("kind", ["lease", "leases", "quorum"])
+def test_a_lock_outlives_a_call_beside_its_release(
+    registry, name, kind, monkeypatch, tmp_path
+):
+    if kind == "quorum":
+        url = f"sqlite:{tmp_path}/locks.db"
+        sqlock.create_schema(url)
+        held = sqlock.acquire_quorum([registry, sqlock.open(url)], name, all=True)
+        owner = weakref.ref(held._handle)
+    elif kind == "leases":
+        held = registry.acquire_many([name])
+        owner = weakref.ref(held[0]._handle)
+    else:
+        held = registry.acquire(name)
+        owner = weakref.ref(held._handle)
+    call = registry._core.call
+
+    def released_first(*arguments):
+        monkeypatch.undo()
+        held.release()
+        gc.collect()
+        assert owner() is not None
+        call(*arguments)
+
+    with registry.transaction() as tx:
+        monkeypatch.setattr(registry._core, "call", released_first)
+        with pytest.raises(sqlock.Error):
+            tx.guard(held)
+        tx.rollback()
+    if kind == "leases":
+        held = registry.acquire_many([name], 60)
+        owner = weakref.ref(held[0]._handle)
+        monkeypatch.setattr(registry._core, "call", released_first)
+        with pytest.raises(sqlock.NotOwner):
+            held.renew()
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_a_block_whose_registry_was_closed_says_so(url, name, many):
+    registry = sqlock.open(url)
+    with pytest.raises(sqlock.Closed):
+        with registry.lock_many([name]) if many else registry.lock(name):
+            registry.close()
+    registry = sqlock.open(url)
+
+    async def main():
+        async with registry.alock_many([name]) if many else registry.alock(name):
+            registry.close()
+
+    with pytest.raises(sqlock.Closed):
+        asyncio.run(main())
+    with pytest.raises(ZeroDivisionError):
+        with sqlock.open(url) as registry, registry.lock(name):
+            registry.close()
+            raise ZeroDivisionError
+
+
 # ------------------------------------------------------------ interpreters --
 
 
