@@ -15,11 +15,6 @@
 #include <new>
 #include <string_view>
 #include <utility>
-#if defined(__has_include)
-#if __cplusplus > 201703L && __has_include(<stop_token>)
-#include <stop_token>
-#endif
-#endif
 
 #include <sqlock.hpp>
 #include <sqlock/async.h>

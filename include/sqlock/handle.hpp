@@ -110,12 +110,13 @@ class lock_state
         result<void> came = turns_.await(by, wait_ms);
         if (!came)
             return came;
+        one_turn mine(turns_);
         sqlock_acquire_options how = native();
         how.cancel_fd = by.cancel_fd();
         how.actor = by.actor();
         came = call(sqlock_acquire, lock_, left_of(wait_ms, begun), &how);
-        if (!came)
-            pass_turn();
+        if (came)
+            mine.keep();
         return came;
     }
 

@@ -144,7 +144,8 @@ class [[nodiscard]] leases
     }
 
     static result<leases> take(const registry &of, const name_list &names,
-                               std::int64_t wait_ms, acquire_options options)
+                               std::int64_t wait_ms, acquire_options options,
+                               int cancel_fd = 0)
     {
         holder made(new state());
 
@@ -162,6 +163,7 @@ class [[nodiscard]] leases
 
         sqlock_acquire_options how = made->options.native();
 
+        how.cancel_fd = cancel_fd;
         how.actor = detail::this_actor();
         made->results.resize(made->locks.size());
         if (made->options.on_lost) {
@@ -282,6 +284,32 @@ inline leases acquire_many(const registry &of, const name_list &names,
     return leases::take(of, names, wait.ms, std::move(options)).value();
 }
 
+#if defined(__cpp_lib_jthread)
+
+/** As above; a stop that is requested ends the wait with SQLOCK_ECANCELED. */
+inline result<leases>
+acquire_many(const std::nothrow_t &, const registry &of, const name_list &names,
+             wait_time wait, const std::same_as<std::stop_token> auto &stop,
+             acquire_options options = {})
+{
+    const detail::event cancel;
+
+    if (cancel.fd() < 0)
+        return detail::event::missing();
+    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
+    return leases::take(of, names, wait.ms, std::move(options), cancel.fd());
+}
+inline leases acquire_many(const registry &of, const name_list &names,
+                           wait_time wait,
+                           const std::same_as<std::stop_token> auto &stop,
+                           acquire_options options = {})
+{
+    return acquire_many(std::nothrow, of, names, wait, stop, std::move(options))
+        .value();
+}
+
+#endif
+
 /* ----------------------------------------------------------- scoped_lock -- */
 
 /** Several mutexes locked together, as by std::scoped_lock, but by one call:
@@ -351,17 +379,16 @@ template <class... Mutexes> class scoped_lock
             return detail::event::missing();
         for (std::size_t i = 0; i < count; i++)
             noted[i].emplace(sorted[i]->waits(), by);
-        for (std::size_t i = 0; i < count; i++)
-            if (auto came = sorted[i]->turn().await(by, SQLOCK_FOREVER);
-                !came) {
-                while (i-- > 0)
-                    sorted[i]->pass_turn();
+        std::array<std::optional<detail::one_turn>, count> mine;
+        for (std::size_t i = 0; i < count; i++) {
+            if (auto came = sorted[i]->turn().await(by, SQLOCK_FOREVER); !came)
                 return came;
-            }
+            mine[i].emplace(sorted[i]->turn());
+        }
         auto came = acquire(by.cancel_fd());
-        if (!came)
-            for (const state &one : sorted)
-                one->pass_turn();
+        if (came)
+            for (auto &one : mine)
+                one->keep();
         return came;
     }
     static result<void> refused(const all_states &sorted, std::size_t i)

@@ -104,11 +104,12 @@ class [[nodiscard]] quorum
     /* For acquire_quorum(). */
     static result<quorum> take(const registry_list &of, std::string_view name,
                                std::int64_t wait_ms, acquire_options options,
-                               quorum_of need, std::vector<int> *results)
+                               quorum_of need, std::vector<int> *results,
+                               int cancel_fd = 0)
     {
         holder made(new state());
         const auto came =
-            made->take(of, name, wait_ms, std::move(options), need);
+            made->take(of, name, wait_ms, std::move(options), need, cancel_fd);
 
         if (results != nullptr)
             *results = made->results;
@@ -127,7 +128,7 @@ class [[nodiscard]] quorum
 
         result<void> take(const registry_list &of, std::string_view name,
                           std::int64_t wait_ms, acquire_options options,
-                          quorum_of need)
+                          quorum_of need, int cancel_fd)
         {
             sqlock_quorum_options which = SQLOCK_QUORUM_INIT;
             std::vector<sqlock_registry *> all;
@@ -145,6 +146,7 @@ class [[nodiscard]] quorum
 
             sqlock_acquire_options how = options.native();
 
+            how.cancel_fd = cancel_fd;
             how.actor = detail::this_actor();
             if (options.on_lost) {
                 on_lost = std::make_shared<std::function<void(int)>>(
@@ -214,6 +216,37 @@ inline quorum acquire_quorum(const registry_list &of, std::string_view name,
     return quorum::take(of, name, wait.ms, std::move(options), need, nullptr)
         .value();
 }
+
+#if defined(__cpp_lib_jthread)
+
+/** As above; a stop that is requested ends the wait with SQLOCK_ECANCELED. */
+inline result<quorum>
+acquire_quorum(const std::nothrow_t &, const registry_list &of,
+               std::string_view name, wait_time wait,
+               const std::same_as<std::stop_token> auto &stop,
+               acquire_options options = {}, quorum_of need = quorum_of::most,
+               std::vector<int> *results = nullptr)
+{
+    const detail::event cancel;
+
+    if (cancel.fd() < 0)
+        return detail::event::missing();
+    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
+    return quorum::take(of, name, wait.ms, std::move(options), need, results,
+                        cancel.fd());
+}
+inline quorum acquire_quorum(const registry_list &of, std::string_view name,
+                             wait_time wait,
+                             const std::same_as<std::stop_token> auto &stop,
+                             acquire_options options = {},
+                             quorum_of need = quorum_of::most)
+{
+    return acquire_quorum(std::nothrow, of, name, wait, stop,
+                          std::move(options), need)
+        .value();
+}
+
+#endif
 
 } /* namespace sqlock */
 

@@ -17,6 +17,12 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#if defined(__has_include)
+#if __cplusplus > 201703L && __has_include(<stop_token>)
+#include <concepts>
+#include <stop_token>
+#endif
+#endif
 
 #include <fcntl.h>
 #include <poll.h>
@@ -297,6 +303,30 @@ class turns
         queue_.erase(at);
         return true;
     }
+};
+
+/** A turn that is passed on at the end of this object, unless it is kept: also
+ *  where there is no memory for the failure that is to be told. */
+class one_turn
+{
+  public:
+    explicit one_turn(turns &of) noexcept : of_(&of)
+    {
+    }
+    one_turn(const one_turn &) = delete;
+    one_turn &operator=(const one_turn &) = delete;
+    ~one_turn()
+    {
+        if (of_ != nullptr)
+            of_->pass();
+    }
+    void keep() noexcept
+    {
+        of_ = nullptr;
+    }
+
+  private:
+    turns *of_;
 };
 
 } /* namespace sqlock::detail */

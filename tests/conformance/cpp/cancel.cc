@@ -13,10 +13,12 @@
 #include <sqlock/shared.hpp>
 
 #include <atomic>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <fstream>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
@@ -46,6 +48,41 @@ extern "C" int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 {
     return library("sqlock_acquire_many", sqlock_acquire_many)(
         locks, count, wait_ms, how, results, why);
+}
+
+/* --- memory that is not there --- */
+
+static thread_local bool has_no_memory;
+
+void *operator new(std::size_t size)
+{
+    if (!has_no_memory)
+        if (void *got = std::malloc(size))
+            return got;
+    throw std::bad_alloc();
+}
+void operator delete(void *old) noexcept
+{
+    std::free(old);
+}
+void operator delete(void *old, std::size_t) noexcept
+{
+    std::free(old);
+}
+
+/* Whether the call, which fails, finds no memory to tell of that. */
+template <class Call> static bool cannot_tell(Call call)
+{
+    bool is_thrown = false;
+
+    before_waiting = [] { has_no_memory = true; };
+    try {
+        call();
+    } catch (const std::bad_alloc &) {
+        is_thrown = true;
+    }
+    has_no_memory = false;
+    return is_thrown;
 }
 
 /* --- threads that wait --- */
@@ -331,6 +368,34 @@ static void test_order()
           "threads get a mutex in the order in which they came");
 }
 
+static void test_without_memory()
+{
+    const auto registry = open_registry(), other = open_registry();
+    auto holder = other.acquire("no memory", patience);
+    sqlock::mutex mutex(registry, "no memory");
+    sqlock::mutex second(registry, "no memory too");
+    const auto is_free = [&] {
+        return in_thread([&] {
+            const std::unique_lock<sqlock::mutex> one(mutex, patience);
+            const std::unique_lock<sqlock::mutex> two(second, patience);
+
+            return one.owns_lock() && two.owns_lock();
+        });
+    };
+
+    check(cannot_tell([&] { (void)mutex.try_lock_for(1ms); }),
+          "a lock fails, and there is no memory to tell why");
+    std::thread canceller([&] {
+        (void)is_waited_for(other, "no memory");
+        mutex.cancel();
+    });
+    check(cannot_tell([&] { sqlock::scoped_lock both(mutex, second); }),
+          "so it is with several");
+    canceller.join();
+    holder.release();
+    check(is_free(), "and the threads of the mutexes lock them afterwards");
+}
+
 #if defined(__cpp_lib_jthread)
 /* The next descriptor is 0, which stands for none as cancel_fd. */
 static void test_without_stdin()
@@ -360,6 +425,7 @@ int main(int argc, char **argv)
         test_each_of_several();
         test_in_a_callback();
         test_order();
+        test_without_memory();
 #if defined(__cpp_lib_jthread)
         test_without_stdin();
 #endif

@@ -116,6 +116,31 @@ static void test_exclusion(const files &of)
           "but not for all, which leaves nothing behind");
 }
 
+static void test_stop(const files &of)
+{
+#if defined(__cpp_lib_jthread)
+    const servers ours(of), theirs(of);
+    const auto held = sqlock::acquire_quorum(theirs.all(), "stop", patience, {},
+                                             sqlock::quorum_of::all);
+    std::stop_source source;
+    std::thread stopper([&] {
+        (void)is_waited_for(theirs.a, "stop");
+        source.request_stop();
+    });
+
+    check(thrown([&] {
+              (void)sqlock::acquire_quorum(ours.all(), "stop", sqlock::forever,
+                                           source.get_token());
+          }) == SQLOCK_ECANCELED,
+          "a stop that is requested ends the wait for a quorum");
+    stopper.join();
+    check(sqlock::acquire_quorum(ours.all(), "stop/2", patience,
+                                 std::stop_token(), {}, sqlock::quorum_of::all)
+              .held(),
+          "and one that is not requested ends none");
+#endif
+}
+
 static void test_wrong(const files &of)
 {
     const servers ours(of);
@@ -193,6 +218,7 @@ int main(int argc, char **argv)
         const files of;
 
         test_exclusion(of);
+        test_stop(of);
         test_wrong(of);
         test_loss(of);
         test_end_under_a_guard(of);

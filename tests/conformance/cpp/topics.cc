@@ -419,6 +419,27 @@ static void test_stop()
                                         std::stop_token());
               }) == SQLOCK_EDEADLOCK,
           "a thread that waits for what it got so is told, and by such a wait");
+    const auto other = open_registry();
+    const auto held = other.acquire("stop/1", patience);
+    std::stop_source several;
+    std::thread second([&] {
+        (void)is_waited_for(registry, "stop/1");
+        several.request_stop();
+    });
+    check(in_thread([&] {
+              return thrown([&] {
+                  (void)sqlock::acquire_many(registry, {"stop/1", "stop/2"},
+                                             sqlock::forever,
+                                             several.get_token());
+              });
+          }) == SQLOCK_ECANCELED,
+          "a stop ends a wait for several locks, too");
+    second.join();
+    check(
+        sqlock::acquire_many(registry, {"stop/2"}, patience, std::stop_token())
+                .held() &&
+            sqlock::acquire_many(registry, {"stop/3"}, patience, {}).held(),
+        "which leaves none of them held");
 #endif
 }
 
