@@ -49,6 +49,7 @@ class Hold:
     def __init__(self, grant):
         self.who, self.grant, self.lines = grant.who, grant, [grant]
         self.until = grant.until  # as it was believed at last
+        self.since = grant.begun  # when that was asked for
         self.released = None  # the release, or what else ended it
         self.told = None
         self.after = None  # the first grant by which it was over for sure
@@ -189,7 +190,7 @@ class History:
                     if line.verb in ("release", "gone"):
                         hold.released = line
                     elif line.rc == OK:
-                        hold.until = line.until
+                        hold.until, hold.since = line.until, line.begun
                 elif line.rc == OK:
                     self.refuse("outcome", line.verb + " without having it", line)
         ends = [hold.grant.ended for hold in holds]  # in order, as the lines are
@@ -331,7 +332,7 @@ class History:
                 and after
                 and after.ended < told.begun
                 and after.who != hold.who
-                and not self.was_stopped(hold.who, hold.until, told.begun)
+                and not self.was_stopped(hold.who, hold.since, told.begun)
             ):
                 self.refuse("told", "told after another was granted", after, told)
             if "watched" in hold.grant.more and after and self.is_untold(hold, after):

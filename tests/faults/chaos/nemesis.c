@@ -172,10 +172,11 @@ static void storm(struct nemesis *nemesis, unsigned i, int64_t ms)
 }
 
 /* Let no file of the process grow for so long, nor be written behind a few
- * pages, as on a full disk. */
+ * pages, as on a full disk.  Meanwhile it cannot take what it is called for. */
 static void fill_disk(struct nemesis *nemesis, unsigned i, int64_t ms)
 {
     struct rlimit before, full;
+    int64_t from_ns = lk_boottime_ns();
 
     if (prlimit(nemesis->pids[i], RLIMIT_FSIZE, NULL, &before) != 0)
         return; /* the round is over */
@@ -184,6 +185,8 @@ static void fill_disk(struct nemesis *nemesis, unsigned i, int64_t ms)
     (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &full, NULL);
     check_sleep(ms);
     (void)prlimit(nemesis->pids[i], RLIMIT_FSIZE, &before, NULL);
+    chaos_note(nemesis->chaos, "away", i, nemesis->lives[i], from_ns,
+               lk_after_ms(lk_boottime_ns(), STATEMENT_MS));
 }
 
 /* --- the network --- */
