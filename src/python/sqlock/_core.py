@@ -55,7 +55,7 @@ class Eventfd:
         flags = os.O_CLOEXEC | os.O_NONBLOCK
         made: int = ctypes.CDLL(None, use_errno=True).eventfd(0, flags)
         if made < 0:
-            raise OSError(ctypes.get_errno(), "eventfd")
+            raise OutOfResources("there is no descriptor left")
         self.fd = made
         if made == 0:  # without a standard input; to the library that is none
             self.fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)

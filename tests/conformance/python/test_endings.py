@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import pathlib
+import resource
 import signal
 import sys
 import threading
@@ -700,6 +701,17 @@ def test_a_lock_outlives_a_call_beside_its_release(
         monkeypatch.setattr(registry._core, "call", released_first)
         with pytest.raises(sqlock.NotOwner):
             held.renew()
+
+
+def test_a_wait_without_a_descriptor_says_so(registry, name):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(sqlock.OutOfResources, match="descriptor"):
+            registry.acquire(name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    registry.acquire(name, 0).release()
 
 
 @pytest.mark.parametrize("many", [True, False])

@@ -357,6 +357,11 @@ def test_a_handler_that_returns_does_not_end_a_wait(registry, other, name):
         signal.signal(signal.SIGUSR1, previous)
 
 
+def test_a_wait_below_a_millisecond_is_a_wait(registry, other, name):
+    with other.lock(name), pytest.raises(sqlock.Timeout):
+        registry.acquire(name, 0.0001)
+
+
 def test_closing_ends_waits(url, name):
     registry = sqlock.open(url)
     held = registry.acquire(name)

@@ -124,6 +124,15 @@ def test_within_a_transaction(registry, name):
     assert stock.read(name) == 3
 
 
+def test_times_of_stock_may_be_as_long_as_the_default(registry, name):
+    days_90 = 90 * 86400
+    stock = registry.stock()
+    stock.set(name, 5)
+    stock.reserve(name, {name: 1}, days_90)
+    assert stock.status(name)[1] > days_90 - 600
+    stock.reap(days_90, dry_run=True)
+
+
 def test_a_strategy_that_is_none(registry):
     with pytest.raises(ValueError, match="strategy must be one of conditional"):
         registry.stock("hopeful")

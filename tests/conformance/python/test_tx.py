@@ -64,6 +64,16 @@ def test_a_guard_keeps_a_lost_lease_out(registry, other, name):
 # On SQLite the transaction has the file's write lock: the other one of the two
 # cannot be released beside it, either.
 @pytest.mark.databases("postgres", "mysql")
+@pytest.mark.databases("postgres", "mysql")
+def test_an_error_has_the_numbers_of_the_database(registry, url):
+    with registry.transaction() as tx:
+        with pytest.raises(sqlock.Error) as came:
+            tx.execute("SELECT 1 FROM there_is_none")
+        tx.rollback()
+    told = (came.value.native, came.value.sqlstate)
+    assert told == ((1146, "42S02") if url.startswith("mysql") else (0, "42P01"))
+
+
 def test_guarded_locks_are_released_after_the_transaction(registry, other, name):
     leases = registry.acquire_many([name, name + "-more"], ttl=60)
     with registry.transaction() as tx:
