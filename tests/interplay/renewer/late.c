@@ -63,7 +63,6 @@ static void run_round(struct fixture *f, struct sample *samples,
                       struct hang *hang)
 {
     atomic_store(&hang->is_over, false);
-    atomic_store(&hang->count, 0);
     for (size_t i = 0; i < LEASES; i++) {
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
@@ -85,7 +84,6 @@ static void run_round(struct fixture *f, struct sample *samples,
         assert_less(atomic_load(&sample->told.at_ns),
                     sample->timer_ns + LATE_MAX_NS);
     }
-    assert_int_equal(atomic_load(&hang->count) > 0, hang->renewal != NULL);
     atomic_store(&hang->is_over, true);
     for (size_t i = 0; i < LEASES; i++)
         assert_fails(SQLOCK_EEXPIRED, sqlock_release(samples[i].lock, &f->err));
@@ -134,6 +132,8 @@ static void compare(struct fixture *f, sqlock_registry *registry,
             count++;
         }
     }
+    /* in a round a busy machine may begin none */
+    assert_int_equal(atomic_load(&hang->count) > 0, hang->renewal != NULL);
     print_distribution("told after the deadline", late, count);
     print_distribution("and the timers", timers, count);
     for (size_t i = 0; i < count * percent / 100; i++)
