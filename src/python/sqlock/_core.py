@@ -318,38 +318,63 @@ class Core:
         reached.wait(_CLOSE_SECONDS)
 
     def end(self) -> None:
-        """Free the registry, with what it must outlive."""
+        """Free the registry, with what it must outlive, unless that is done."""
         why = _native.NativeError()
-        why_at = _native.byref(why)
-        close = _native.function("registry_close")
         code = 0
         self.closed = True
         with self._closing:
-            for end in list(self._ends.values()):
-                if end.what == "lock":  # its number is another's after this
-                    held_by.pop(end.out.value or 0, None)
-                elif end.what != "quorum" and end.out.value:
-                    # An interrupt may have come before it was noted.
-                    self.open[end.out.value] = end.what
-            for one, name in list(self.open.items()):
-                function = _native.function(name)
-                rest = () if name == "stock_close" else (None,)
-                if one in self.open:
-                    del self.open[one]
-                    function(one, *rest)
-            for quorum in list(self.quorums.values()):
-                quorum.end(closes=True)
-            pointer = self.pointer
-            if pointer:
-                self.pointer = 0
-                code = close(pointer, why_at)
-                if code == InUse.code:
-                    self.pointer = pointer
-                    raise failure(code, why)
+            if self.pointer:
+                self._end_open()
+                for quorum in list(self.quorums.values()):
+                    quorum.end(closes=True)
+                code = self._end_registry(why)
             _open_ones.pop(id(self), None)
             self._dropped.put(("stop", None, None))
         if code != 0:
             raise failure(code, why)
+
+    def _end_open(self) -> None:
+        """End what is open, also what an interrupt kept from being noted; its
+        owner finds that it has ended."""
+        outs = {
+            end.out.value: end
+            for end in list(self._ends.values())
+            if end.what not in ("lock", "quorum") and end.out.value
+        }
+        self.open.update((one, end.what) for one, end in outs.items())
+        for one, name in list(self.open.items()):
+            function = _native.function(name)
+            rest = () if name == "stock_close" else (None,)
+            out = outs[one].out if one in outs else ctypes.c_void_p()
+            if one in self.open:
+                # No interrupt comes between these.
+                del self.open[one]
+                out.value = None
+                function(one, *rest)
+
+    def _end_registry(self, why: Any) -> int:
+        """Close it, and return the library's code.  It goes on, with its leases,
+        where somebody uses it."""
+        close, why_at = _native.function("registry_close"), _native.byref(why)
+        leases: Dict[int, "weakref.ref[Any]"] = {}
+        try:
+            for end in list(self._ends.values()):
+                number = end.out.value if end.what == "lock" else None
+                if number in held_by:
+                    # It is another's after this.
+                    leases[number] = held_by[number]
+                    del held_by[number]
+            pointer = self.pointer
+            self.pointer = 0
+            code: int = close(pointer, why_at)
+            if code == InUse.code:
+                self.pointer = pointer
+                raise failure(code, why)
+            return code
+        except BaseException:
+            if self.pointer:
+                held_by.update(leases)
+            raise
 
     def dropped(self) -> None:
         """The finalizer of the registry."""
@@ -433,7 +458,8 @@ class Core:
             end = self._closes
         else:  # the name of a function of the library
             out = ctypes.c_void_p(pointer)
-            end = functools.partial(self._end_dropped, out, what, keep)
+            if not self._end_dropped(out, what, keep):
+                end = functools.partial(self._end_late, out, what, keep)
         if end is not None and not end():
             late.append(end)
 
@@ -468,6 +494,12 @@ class Core:
         except Error:
             pass  # nothing that this process could still do
         return True
+
+    def _end_late(self, out: ctypes.c_void_p, name: str, kept: Any) -> bool:
+        """As :meth:`_end_dropped`, unless the close that was under way has ended
+        it before it came to nothing."""
+        is_there = name == "request_abandon" or out.value in self.open
+        return not is_there or self._end_dropped(out, name, kept)
 
     def _release(self, pointer: int) -> None:
         """Release a lock in the background if it is held."""

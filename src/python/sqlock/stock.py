@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 from typing import Tuple
 
@@ -83,6 +83,7 @@ class Stock(Owned, Block):
         # The thread of each call that is under way, as a registry has them.
         self._calls: Dict[object, int] = {}
         self._is_closing = False
+        self._closing = Lock()
         options = _native.StockOptions(
             strategy=_native.choice(_STRATEGIES, strategy, "strategy"),
             table=_native.text(table, "table"),
@@ -109,14 +110,16 @@ class Stock(Owned, Block):
         """Free it, once the calls of other threads have ended."""
         if get_ident() in list(self._calls.values()):
             raise InUse("a call of this thread is under way")
-        try:
-            self._is_closing = True
-            while self._calls:
-                time.sleep(LOOK_SECONDS)
-            if self._pointer is not None and self._core.is_usable():
-                self._core.end_one(self._out, "stock_close")
-        finally:
-            self._is_closing = False
+        # One after another: what one lets in again another one would not see.
+        with self._closing:
+            try:
+                self._is_closing = True
+                while self._calls:
+                    time.sleep(LOOK_SECONDS)
+                if self._pointer is not None and self._core.is_usable():
+                    self._core.end_one(self._out, "stock_close")
+            finally:
+                self._is_closing = False
 
     def _end_block(self, error: Optional[BaseException]) -> None:
         self.close()

@@ -621,13 +621,28 @@ def test_a_registry_that_the_library_does_not_close_is_closed_later(url, name):
     registry = sqlock.open(url)
     unknown = _core.ctypes.c_void_p()
     registry._call("stock_open", _core._native.byref(unknown), registry._pointer, None)
+    lease, tx = registry.acquire(name), registry.transaction()
     with pytest.raises(sqlock.InUse, match="open transactions or stocks"):
         registry.close()
-    registry.acquire(name).release()
+    assert lease._handle.pointer in _core.held_by  # which is told of its loss
+    with pytest.raises(sqlock.Closed):
+        tx.rollback()
+    lease.release()
     _core._native.function("stock_close")(unknown)
     registry.close()
     with pytest.raises(sqlock.Closed):
         registry.acquire(name)
+
+
+def test_a_registry_may_be_closed_twice(url):
+    registry = sqlock.open(url)
+    tx, stock = registry.transaction(), registry.stock()
+    registry.close()
+    registry.close()
+    with pytest.raises(sqlock.Closed):
+        tx.rollback()
+    with pytest.raises(sqlock.Closed):
+        stock.read("item")
 
 
 # ---------------------------------------------------- beside another thread --
