@@ -182,7 +182,9 @@ int64_t lk_text_digits(const char **text)
 {
     int64_t value = 0;
 
-    for (int i = 0; i < 18 && **text >= '0' && **text <= '9'; i++, (*text)++)
+    for (; **text >= '0' && **text <= '9' &&
+           value <= (INT64_MAX - (**text - '0')) / 10;
+         (*text)++)
         value = value * 10 + (**text - '0');
     return value;
 }

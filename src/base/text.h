@@ -41,7 +41,8 @@ void lk_text_to_ascii(char *out, size_t size, const char *text);
  * none of 64 bits; *integer is then unchanged. */
 bool lk_text_integer(const char *text, int64_t *integer);
 
-/* Read the decimal digits at *text, 18 at most, and move *text behind them. */
+/* Read the decimal digits at *text, up to one with which they would not fit,
+ * and move *text behind them. */
 int64_t lk_text_digits(const char **text);
 
 /* Return whether the first `length` bytes of `word` are one of "a|b|c". */

@@ -38,6 +38,9 @@ static void test_what_is_no_id_is_refused(void **state)
         assert_null(text);
     }
     check_row(NULL);
+    assert_ok(sqlock_lease_guard_text(&text, registry,
+                                      "a:1000000000000000000:9000:k", &f->err));
+    sqlock_free(text);
     registry_end(registry);
 }
 
