@@ -125,7 +125,8 @@ class mutex
             state_->cancel();
     }
 
-    /** Start the lease anew, with @p ttl, or if that is 0 with its last TTL. */
+    /** Start the lease anew, with @p ttl, or if that is 0 with its last TTL;
+     *  one below 0 is 1 ms. */
     void renew(milliseconds ttl = milliseconds{0})
     {
         renew(std::nothrow, ttl).value();

@@ -176,7 +176,7 @@ typedef struct sqlock_break_options {
  * End another owner's lease: its next renewal or release finds it lost.  The
  * lock becomes free when the lease would have expired, or at once with `now`.
  * That wakes waiters; on MySQL and MariaDB those behind a stopped holder that
- * has waited itself notice it within 28 seconds.
+ * has waited itself notice it within a second.
  * sqlock's layout keeps who and why in the row until the next acquisition; of
  * one share, until its lease would have ended, or with `now` if it was the
  * last.

@@ -20,7 +20,7 @@ namespace sqlock
 inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
 
 /** As sqlock_options; zero and "" mean the default; a time below zero is
- *  1 ms. */
+ *  1 ms, but a margin the default. */
 struct registry_options {
     std::string region;
     std::string table_prefix;
@@ -62,7 +62,8 @@ struct registry_options {
             table_prefix.empty() ? nullptr : table_prefix.c_str();
         out.holder_note = holder_note.empty() ? nullptr : holder_note.c_str();
         out.ttl_ms = detail::to_option(ttl);
-        out.margin_ms = detail::to_option(margin);
+        /* One below zero is none: it would make the lease longer. */
+        out.margin_ms = margin.count() < 0 ? 0 : detail::to_option(margin);
         out.connect_timeout_ms = detail::to_option(connect_timeout);
         out.statement_timeout_ms = detail::to_option(statement_timeout);
         out.poll_ms = detail::to_option(poll);

@@ -23,7 +23,7 @@ namespace sqlock
 {
 
 /** Options of a stock, those of sqlock_stock_options; zero and "" mean the
- *  default. */
+ *  default, a time below zero 1 ms. */
 struct stock_options {
     sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;
     std::string table;

@@ -337,7 +337,7 @@ class transaction
 
 /* ----------------------------------------------------------------- retry -- */
 
-/** Limits of retry(); zero means the default. */
+/** Limits of retry(); zero means the default, a time below zero 1 ms. */
 struct retry_options {
     unsigned attempts = 0;
     milliseconds deadline{0};

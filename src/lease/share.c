@@ -176,7 +176,8 @@ int lk_share_break(struct lk_store *store, const char *key,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, breaker);
     rc =
         lk_store_change(store, SQLOCK_SQL_RELEASE_SHARE, &arguments, NULL, err);
-    if (rc > 0)
+    /* none was there: an earlier attempt may have got no answer */
+    if (rc >= 0 || rc == SQLOCK_EUNCERTAIN)
         lk_bell_ask_to_look(store, &key, 1, 0);
     return rc < 0 ? rc : 0;
 }

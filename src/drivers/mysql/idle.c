@@ -12,8 +12,6 @@
 
 #include "drivers/mysql/connection.h"
 
-#define UNKNOWN_VARIABLE 1193
-
 /* A shorter limit of the server stays.  The two limits of MariaDB that come
  * before the general one mean nothing at 0. */
 #define MARIADB                                                                \
@@ -36,7 +34,7 @@ static int send(struct lk_mysql_connection *connection, const char *text,
 {
     MYSQL *mysql = connection->mysql;
 
-    if (mysql_query(mysql, text) != 0 && mysql_errno(mysql) != UNKNOWN_VARIABLE)
+    if (mysql_query(mysql, text) != 0)
         return lk_mysql_fail(connection, LK_MYSQL_PREPARING, err);
     connection->present_idle_ms = idle_ms;
     return 0;
