@@ -24,7 +24,9 @@ play() { # BINDING COMMAND LEAST FILE...
     export SQLOCK_TEST_ACTOR="exec $2"
     shift 3
     set -- "${@/%/_*}"
-    if grep -q '^not ok' "$failed"; then
+    # unless too few were played, or it did not come to an end
+    if grep -q '^not ok' "$failed" && ! grep '^not ok' "$failed" |
+        grep -vqE '^not ok - (c\+\+|python): [a-z0-9_]+$'; then
         mapfile -t names < <(sed -n "s/^not ok - $binding: //p" "$failed")
         set -- "${names[@]}"
         least=$#
