@@ -116,7 +116,7 @@ static void test_exclusion(const files &of)
           "but not for all, which leaves nothing behind");
 }
 
-static void test_stop(const files &of)
+static void test_stop([[maybe_unused]] const files &of)
 {
 #if defined(__cpp_lib_jthread)
     const servers ours(of), theirs(of);

@@ -356,10 +356,10 @@ static void test_past_options()
 {
     const auto registry = open_registry();
     sqlock::acquire_options how;
-    sqlock::registry_options options;
+    sqlock::registry_options past;
 
-    options.ttl = -1s;
-    check(thrown([&] { (void)sqlock::registry::open(url, options); }) ==
+    past.ttl = -1s;
+    check(thrown([&] { (void)sqlock::registry::open(url, past); }) ==
               SQLOCK_EINVAL,
           "a TTL below zero is refused");
     how.ttl = 300ms;
