@@ -247,7 +247,7 @@ static void test_a_child_has_no_quorum(void **state)
 
 /* --- callbacks --- */
 
-/* Uses the quorum in the first on_event. */
+/* Uses the quorum in on_event of another lock. */
 struct use {
     sqlock_quorum *quorum;
     int times;
@@ -260,11 +260,31 @@ static void use_when_told(void *context, const sqlock_event *event)
 {
     struct use *use = context;
 
-    if (event->kind != SQLOCK_EVENT_ACQUIRED || use->times++ > 0)
+    if (event->kind != SQLOCK_EVENT_ACQUIRED ||
+        strcmp(event->lock, "another") != 0)
         return;
+    use->times++;
     use->acquired = sqlock_quorum_acquire(use->quorum, 0, NULL, NULL, NULL);
     use->released = sqlock_quorum_release(use->quorum, NULL, NULL);
     use->dropped = sqlock_quorum_drop(use->quorum, NULL);
+}
+
+/* Use the quorum in on_event while it is free or held, which it stays. */
+static void use_in_on_event(struct use *use, sqlock_registry *registry,
+                            bool is_held)
+{
+    sqlock_lock *lock = lock_obtain(registry, "another");
+
+    use->times = 0;
+    lock_take_and_give(lock);
+    assert_int_equal(use->times, 1);
+    assert_int_equal(use->acquired, SQLOCK_EINUSE);
+    assert_int_equal(use->released, SQLOCK_EINUSE);
+    assert_int_equal(use->dropped, SQLOCK_EINUSE);
+    for (unsigned i = 0; i < SERVERS; i++)
+        assert_int_equal(sqlock_is_held(sqlock_quorum_lock(use->quorum, i)),
+                         is_held);
+    lock_drop(lock);
 }
 
 /* In on_event of the first or of another registry nothing is done. */
@@ -277,23 +297,17 @@ static void test_on_event_of_a_member_uses_no_quorum(void **state)
         sqlock_registry *registries[SERVERS] = {t->a[0], t->a[1], t->a[2]};
         sqlock_options options = trio_options(t);
         struct use use = {.times = 0};
-        sqlock_lock *lock;
 
         options.on_event = use_when_told;
         options.event_context = &use;
         options.event_level = SQLOCK_LEVEL_DEBUG;
         assert_ok(sqlock_registry_open(&registries[i], t->urls[i], &options,
                                        &f->err));
-        use.quorum = quorum_obtain(t, registries, false);
-        lock = lock_obtain(registries[i], "another");
-        lock_take_and_give(lock);
-        assert_int_equal(use.times, 1);
-        assert_int_equal(use.acquired, SQLOCK_EINUSE);
-        assert_int_equal(use.released, SQLOCK_EINUSE);
-        assert_int_equal(use.dropped, SQLOCK_EINUSE);
+        use.quorum = quorum_obtain(t, registries, true);
+        use_in_on_event(&use, registries[i], false);
         assert_ok(quorum_acquire(t, use.quorum, PATIENCE_MS, NULL));
+        use_in_on_event(&use, registries[i], true);
         quorum_end(t, use.quorum);
-        lock_drop(lock);
         registry_end(registries[i]);
     }
     trio_close(t);

@@ -49,7 +49,9 @@ struct actor {
     sqlock_ownership ownership;
     char url[1024];
     sqlock_options options;
-    char prefix[64];
+    char prefix[64]; /* this and the next two: of the options */
+    char region[128];
+    char note[256];
     char folder[256]; /* with a file for each lock that somebody is inside of */
     pthread_mutex_t mutex; /* guards the following arrays */
     struct handle handles[LOCKS_MAX];

@@ -45,10 +45,17 @@ static int open_one(sqlock_registry **registry, const struct step *step,
     return rc;
 }
 
+/* Copy a text of a step, which later ones need, too; return the copy, or NULL
+ * without the text. */
+static const char *keep(char *copy, size_t size, const char *text)
+{
+    (void)snprintf(copy, size, "%s", text != NULL ? text : "");
+    return text != NULL ? copy : NULL;
+}
+
 int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
 {
     const char *waiting = step_option(step, "waiting");
-    const char *region = step_option(step, "region");
     char prefix[sizeof actor->prefix];
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     int rc = 0;
@@ -56,7 +63,8 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     (void)snprintf(actor->prefix, sizeof actor->prefix, "%s",
                    step_option(step, "prefix"));
     options.table_prefix = actor->prefix;
-    options.region = region;
+    options.region =
+        keep(actor->region, sizeof actor->region, step_option(step, "region"));
     options.ttl_ms = (uint32_t)actor_ms(step, "ttl", SCENE_TTL_MS);
     options.margin_ms = (uint32_t)actor_ms(step, "margin", 0);
     options.peer_ttl_ms = (uint32_t)actor_ms(step, "peer_ttl", PEER_TTL_MS);
@@ -65,7 +73,8 @@ int actor_open(struct actor *actor, const struct step *step, sqlock_error *err)
     options.renew_period_ms = (uint32_t)actor_ms(step, "period", 0);
     options.statement_timeout_ms = (uint32_t)actor_ms(step, "statement", 0);
     options.connect_timeout_ms = (uint32_t)actor_ms(step, "connect", 0);
-    options.holder_note = step_option(step, "note");
+    options.holder_note =
+        keep(actor->note, sizeof actor->note, step_option(step, "note"));
     options.detect_deadlocks = actor_number(step, "deadlocks", 0) != 0;
     options.no_peers = step_option(step, "services") == NULL;
     options.ownership = ownership_of(step);

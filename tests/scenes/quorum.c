@@ -4,12 +4,14 @@
  */
 #include "actor.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* The quorums of the process, of one name, for all its threads: of most, and of
  * all. */
 static sqlock_quorum *quorums[2];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int releases; /* calls that have released one */
 
 /* Return the quorum of a step, with `all` that of all, which is obtained
  * once. */
@@ -83,22 +85,33 @@ static void take(struct player *player, sqlock_quorum *quorum)
 }
 
 /* With at_once, as soon as the call of another thread that acquires it has
- * returned. */
+ * returned, unless it was released meanwhile: then once more. */
 static void give(struct player *player, sqlock_quorum *quorum)
 {
     struct outcome *outcome = &player->outcome;
     bool is_eager = step_option(&player->step, "at_once") != NULL;
     int64_t until = check_deadline_ns(PATIENCE_MS);
     int results[SERVERS] = {0};
+    bool is_late;
 
     do {
+        is_late = atomic_load(&releases) > 0;
         outcome->err.code = 0;
         outcome->rc = sqlock_quorum_release(quorum, results, &outcome->err);
         if (is_eager && outcome->rc == SQLOCK_EOWNER)
             check_sleep(1); /* nobody has begun to acquire it */
-    } while (is_eager && check_deadline_ns(0) < until &&
+    } while (is_eager && !is_late && check_deadline_ns(0) < until &&
              (outcome->rc == SQLOCK_EOWNER || outcome->rc == SQLOCK_EINUSE));
+    if (outcome->rc == 0)
+        atomic_fetch_add(&releases, 1);
     actor_check_each(player, results, SERVERS);
+}
+
+/* Tell how many calls have released it. */
+static void count(struct player *player, sqlock_quorum *quorum)
+{
+    (void)quorum;
+    player->outcome.rc = atomic_load(&releases);
 }
 
 /* Tell whether it is held, with from left=MS to most=MS left. */
@@ -116,7 +129,10 @@ bool actor_use_quorum(struct player *player)
     static const struct {
         const char *verb;
         void (*perform)(struct player *player, sqlock_quorum *quorum);
-    } verbs[] = {{"takes_most", take}, {"gives_most", give}, {"has_most", ask}};
+    } verbs[] = {{"takes_most", take},
+                 {"gives_most", give},
+                 {"gave_most", count},
+                 {"has_most", ask}};
 
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         sqlock_quorum *quorum;

@@ -11,6 +11,7 @@
 
 #include "result.h"
 
+#define TEXT_MAX 512 /* of a line */
 #define ROWS_MAX 40
 
 /* A scene that is being read: its lines, and the rows of words for which it is
@@ -25,10 +26,10 @@ struct draft {
     bool of_oracle;
     bool of_mariadb;
     unsigned tries;
-    char rows[ROWS_MAX][200];
+    char rows[ROWS_MAX][TEXT_MAX];
     size_t row_count;
     struct {
-        char text[256];
+        char text[TEXT_MAX];
         unsigned line;
     } * lines;
     size_t count;
@@ -434,7 +435,7 @@ static bool read_file(struct scenes *scenes, const char *path)
     struct reading in = {
         .scenes = scenes, .databases = ON_ALL, .layouts = IN_SQLOCK};
     FILE *file = fopen(path, "re");
-    char text[256];
+    char text[TEXT_MAX];
     bool ok = true;
 
     (void)snprintf(in.file, sizeof in.file, "%s", path);
