@@ -269,10 +269,10 @@ fi
 
 # The longest suites come first, so that no lane ends long before the others.
 longest='fault renewer conformance exhaust scenes waiting stock tx command'
-longest_scripts='install/debian python/package cpp/compile scenes/bindings
-    cpp/programs cli/commands cli/lead cli/limits cli/once cli/acquire
-    cli/break cli/doctor
-    cli/status cli/lost migration/postgres migration/mysql migration/sqlite
+longest_scripts='install/debian python/package model/rules cpp/compile
+    scenes/bindings cpp/programs cli/commands cli/lead cli/limits cli/once
+    cli/acquire cli/break cli/doctor cli/status cli/lost
+    migration/postgres migration/mysql migration/sqlite
     install/go readme/examples cli/killed cli/list install/places
     install/headers install/consumer install/pages cli/messages python/wheel
     cli/outage cli/signals demo/demo install/dist'
