@@ -282,20 +282,17 @@ inline result<lease> acquire(const std::nothrow_t &, const registry &of,
                              const std::stop_token &stop,
                              acquire_options options = {})
 {
-    const detail::event cancel;
     auto obtained = detail::lock_state::obtain(detail::access::share(of), name,
                                                std::move(options));
 
     if (!obtained)
         return obtained.error();
-    if (cancel.fd() < 0)
-        return detail::event::missing();
     sqlock_acquire_options how = (*obtained)->native();
-    how.cancel_fd = cancel.fd();
     how.actor = detail::this_actor();
-    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
-    const auto came =
-        detail::call(sqlock_acquire, (*obtained)->lock(), wait.ms, &how);
+    const auto came = detail::stoppable(stop, [&](int cancel_fd) {
+        how.cancel_fd = cancel_fd;
+        return detail::call(sqlock_acquire, (*obtained)->lock(), wait.ms, &how);
+    });
     if (!came)
         return came.error();
     return detail::access::adopt(*std::move(obtained));

@@ -292,12 +292,9 @@ acquire_many(const std::nothrow_t &, const registry &of, const name_list &names,
              wait_time wait, const std::same_as<std::stop_token> auto &stop,
              acquire_options options = {})
 {
-    const detail::event cancel;
-
-    if (cancel.fd() < 0)
-        return detail::event::missing();
-    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
-    return leases::take(of, names, wait.ms, std::move(options), cancel.fd());
+    return detail::stoppable(stop, [&](int cancel_fd) {
+        return leases::take(of, names, wait.ms, std::move(options), cancel_fd);
+    });
 }
 inline leases acquire_many(const registry &of, const name_list &names,
                            wait_time wait,

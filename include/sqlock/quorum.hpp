@@ -227,13 +227,10 @@ acquire_quorum(const std::nothrow_t &, const registry_list &of,
                acquire_options options = {}, quorum_of need = quorum_of::most,
                std::vector<int> *results = nullptr)
 {
-    const detail::event cancel;
-
-    if (cancel.fd() < 0)
-        return detail::event::missing();
-    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
-    return quorum::take(of, name, wait.ms, std::move(options), need, results,
-                        cancel.fd());
+    return detail::stoppable(stop, [&](int cancel_fd) {
+        return quorum::take(of, name, wait.ms, std::move(options), need,
+                            results, cancel_fd);
+    });
 }
 inline quorum acquire_quorum(const registry_list &of, std::string_view name,
                              wait_time wait,

@@ -305,6 +305,21 @@ class turns
     }
 };
 
+#if defined(__cpp_lib_jthread)
+/** Make a call with a cancel_fd that becomes readable when the stop is
+ *  requested. */
+template <class Call>
+auto stoppable(const std::stop_token &stop, Call call) -> decltype(call(0))
+{
+    const event cancel;
+
+    if (cancel.fd() < 0)
+        return event::missing();
+    const std::stop_callback tell(stop, [&cancel] { cancel.set(); });
+    return call(cancel.fd());
+}
+#endif
+
 /** A turn that is passed on at the end of this object, unless it is kept: also
  *  where there is no memory for the failure that is to be told. */
 class one_turn
