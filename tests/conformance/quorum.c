@@ -399,7 +399,7 @@ static void tap_last(struct trio *t, const sqlock_options *options)
 
 /* A callback has called something, at the same time as another one. */
 struct within {
-    sqlock_quorum *quorum;
+    sqlock_quorum *quorum; /* what it releases; NULL: the lock */
     sqlock_lock *lock;
     struct within *other; /* a callback that runs at the same time */
     atomic_bool is_running;
@@ -407,9 +407,10 @@ struct within {
     int rc;
 };
 
-/* on_lost of the quorum, or on_event of a registry of it, which waits for that
- * of the lock. */
-static void release_the_lock(void *context, sqlock_lock *lock, int code)
+/* on_lost of the quorum, or on_event of a registry of it, and that of the lock,
+ * which wait for each other.  That of the lock releases the quorum, and the
+ * other one mostly waits for it by then, so that this is refused. */
+static void release_the_other(void *context, sqlock_lock *lock, int code)
 {
     struct within *within = context;
 
@@ -417,29 +418,19 @@ static void release_the_lock(void *context, sqlock_lock *lock, int code)
     (void)code;
     atomic_store(&within->is_running, true);
     (void)wait_until(atomic_load(&within->other->is_running), PATIENCE_MS);
-    within->rc = sqlock_release(within->lock, NULL);
+    if (within->quorum != NULL) {
+        check_sleep(100);
+        within->rc = sqlock_quorum_release(within->quorum, NULL, NULL);
+    } else {
+        within->rc = sqlock_release(within->lock, NULL);
+    }
     atomic_store(&within->has_ended, true);
 }
 
 static void release_at_a_loss(void *context, const sqlock_event *event)
 {
     if (event->kind == SQLOCK_EVENT_LOST)
-        release_the_lock(context, NULL, event->code);
-}
-
-/* on_lost of the lock; the other one mostly waits for it by the time of the
- * release, which is refused then. */
-static void release_the_quorum(void *context, sqlock_lock *lock, int code)
-{
-    struct within *within = context;
-
-    (void)lock;
-    (void)code;
-    atomic_store(&within->is_running, true);
-    (void)wait_until(atomic_load(&within->other->is_running), PATIENCE_MS);
-    check_sleep(100);
-    within->rc = sqlock_quorum_release(within->quorum, NULL, NULL);
-    atomic_store(&within->has_ended, true);
+        release_the_other(context, NULL, event->code);
 }
 
 /* Have two callbacks run at the same time: one of the quorum, because of its
@@ -457,7 +448,7 @@ static bool cross(struct trio *t, sqlock_quorum *q, struct within *ours)
     *theirs = (struct within){.quorum = q, .other = ours, .rc = 1};
     options.ttl_ms = LONG_TTL_MS;
     options.auto_renew = true;
-    options.on_lost = release_the_quorum;
+    options.on_lost = release_the_other;
     options.lost_context = theirs;
     assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     trio_break(t, 2);
@@ -484,7 +475,7 @@ static void test_what_on_lost_may_not_release_is_released_later(void **state)
 
     tap_last(t, &options);
     q = quorum_obtain(t, t->a, false);
-    acquire_before_the_last(t, q, &delay, release_the_lock, &ours);
+    acquire_before_the_last(t, q, &delay, release_the_other, &ours);
     let_pass(&delay);
     assert_becomes_true(sqlock_is_held(sqlock_quorum_lock(q, 2)), PATIENCE_MS);
     assert_true(sqlock_quorum_remaining_ms(q) > 0);
