@@ -22,7 +22,8 @@ import weakref
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set
 
-from . import _green, _native
+from . import _green, _native, _uses
+from ._uses import LOOK_SECONDS, Uses
 from .errors import Closed, Error, InUse, OutOfResources, failure
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sqlock")
 
-# A call that another thread has under way ends within this many seconds once
-# the registry is being closed, unless its database is away for longer.
-_CLOSE_SECONDS = 30
-LOOK_SECONDS = 0.01
 # How often the reaper looks for loops that were closed, while some wait, and
 # for locks that could not be dropped yet.
 _REAP_SECONDS = 0.5
@@ -140,7 +137,7 @@ class _End(weakref.ref):  # type: ignore[type-arg]
 held_by: Dict[int, "weakref.ref[Any]"] = {}
 
 
-class Core:
+class Core(Uses):
     """What a registry's objects have in common; it refers to none of them.
 
     An interrupt of Ctrl-C is raised between two steps of the interpreter, never
@@ -149,14 +146,10 @@ class Core:
     """
 
     def __init__(self, out: ctypes.c_void_p, ttl_ms: int) -> None:
+        super().__init__("registry")
         self.pointer, out.value = out.value or 0, None
         self.ttl_ms = ttl_ms
-        self.closed = False
         self._pid = os.getpid()
-        # The thread of each call that is under way.
-        self._calls: Dict[object, int] = {}
-        # leave(use, None) ends one: a step that no interrupt can halve.
-        self.leave = self._calls.pop
         # Handles that wait: close() cancels them, and raises those that end
         # waits for another leader.
         self.waiting: Set[Handle] = set()
@@ -167,7 +160,6 @@ class Core:
         # Quorums with a lock here, which are dropped before it is closed.
         self.quorums: Dict[int, _Native] = {}
         self._waits: Dict[int, "weakref.ref[Wait]"] = {}
-        self._closing = threading.RLock()
         # Its put() may interrupt itself in the same thread.
         self._dropped: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._reaper = threading.Thread(
@@ -190,14 +182,10 @@ class Core:
         """Neither closed nor another process's."""
         return not self.closed and os.getpid() == self._pid
 
-    def enter(self, use: object) -> None:
-        """Note a use of the registry; :attr:`leave` is called after it, whatever
-        comes."""
-        self._calls[use] = get_ident()
+    def refuse_closed(self) -> None:
         if os.getpid() != self._pid:
             raise failure(_native.CODES["EFORK"])
-        if self.closed:
-            raise Closed("the registry has been closed")
+        super().refuse_closed()
 
     def ask(self, name: str, *arguments: object) -> Any:
         """sqlock_NAME(), which answers."""
@@ -262,35 +250,22 @@ class Core:
             raise failure(_native.CODES["EFORK"])
         if get_ident() in calling_back:
             raise InUse("a callback of the library runs in this thread")
-        if get_ident() in list(self._calls.values()):
-            raise InUse("a call of this thread is under way")
-        until = time.monotonic() + _CLOSE_SECONDS
+        self.refuse_own_call()
         self._await_reaper()
         if not process_ends:
             self._end_quorums()
-        # One after another: what one lets in again another one would not see.
-        with self._closing:
-            try:
-                self.closed = True
-                if not process_ends:
-                    self._refuse_if_kept()  # one may have been granted meanwhile
-                self._await_calls(until)
-                self.end()
-            except BaseException:
-                self.closed = not self.pointer
-                raise
+        # One may have been granted meanwhile.
+        self.end_after_calls(None if process_ends else self._refuse_if_kept)
 
-    def _await_calls(self, until: float) -> None:
-        """Wait for those under way, and end their waits."""
+    def is_there(self) -> bool:
+        return bool(self.pointer)
+
+    def end_waits(self) -> None:
         cancel = _native.function("cancel")
-        while self._calls:
-            for handle in list(self.waiting):
-                cancel(handle.pointer, None)
-            for descriptor in list(self.observing):
-                descriptor.raise_()
-            if time.monotonic() > until:
-                raise InUse("calls of other threads have not ended")
-            time.sleep(LOOK_SECONDS)
+        for handle in list(self.waiting):
+            cancel(handle.pointer, None)
+        for descriptor in list(self.observing):
+            descriptor.raise_()
 
     def _refuse_if_kept(self) -> None:
         """Stay open while somebody has a quorum here."""
@@ -315,7 +290,7 @@ class Core:
             time.sleep(LOOK_SECONDS)
         reached = threading.Event()
         self._dropped.put(("tell", reached, None))
-        reached.wait(_CLOSE_SECONDS)
+        reached.wait(_uses.CLOSE_SECONDS)
 
     def end(self) -> None:
         """Free the registry, with what it must outlive, unless that is done."""
@@ -449,7 +424,6 @@ class Core:
         elif what == "tell":
             pointer.set()
         elif what == "lock":
-            held_by.pop(pointer, None)
             self._release(pointer)
             end = functools.partial(self._drop, pointer)
         elif what == "quorum":
@@ -472,8 +446,8 @@ class Core:
                 self._dropped.put(("late", quorum.end, None))
 
         try:
-            threading.Thread(target=run, name="sqlock quorum", daemon=True).start()
-        except RuntimeError:  # no thread can be had
+            _green.start(run)
+        except OutOfResources:
             run()
 
     def _closes(self) -> bool:
@@ -513,7 +487,10 @@ class Core:
     def _drop(self, pointer: int) -> bool:
         """Drop a lock; False while a request of it ends, or a transaction that
         guards it, or while the registry is being closed."""
+        use, leave = object(), self.leave
         try:
+            self.enter(use)  # until then it is no other registry's
+            held_by.pop(pointer, None)
             self.call("drop", pointer)
         except Closed:
             return False
@@ -522,6 +499,8 @@ class Core:
             return False
         except Error:
             pass
+        finally:
+            leave(use, None)
         return True
 
     def _look_at_loops(self) -> None:

@@ -13,6 +13,8 @@ import sys
 import threading
 from typing import Any, Callable, Optional
 
+from .errors import OutOfResources
+
 LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 
 Sleep = Callable[[int], object]
@@ -68,14 +70,17 @@ def start(function: Callable[..., object], *arguments: object) -> None:
     """Call it in a thread of the system, also where threads are greenlets."""
     monkey: Any = sys.modules.get("gevent.monkey")
     patcher: Any = sys.modules.get("eventlet.patcher")
-    if monkey is not None:
-        monkey.get_original("_thread", "start_new_thread")(function, arguments)
-    elif patcher is not None:
-        patcher.original("_thread").start_new_thread(function, arguments)
-    else:
-        threading.Thread(
-            target=function, args=arguments, name="sqlock wait", daemon=True
-        ).start()
+    try:
+        if monkey is not None:
+            monkey.get_original("_thread", "start_new_thread")(function, arguments)
+        elif patcher is not None:
+            patcher.original("_thread").start_new_thread(function, arguments)
+        else:
+            threading.Thread(
+                target=function, args=arguments, name="sqlock call", daemon=True
+            ).start()
+    except RuntimeError as error:
+        raise OutOfResources("no thread can be started") from error
 
 
 __all__ = ["await_readable", "runs", "start"]

@@ -566,9 +566,15 @@ def text(value: Optional[str], what: str) -> Optional[bytes]:
     if "\0" in value:
         raise ValueError(f"{what} has a NUL character in it")
     try:
-        return value.encode("utf-8")
+        return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise ValueError(f"{what} is no valid Unicode") from None
+
+
+def string(value: bytes) -> str:
+    """A text of the library as :func:`text` takes it back: bytes that are no UTF-8
+    become surrogates, as in names of files."""
+    return value.decode("utf-8", "surrogateescape")
 
 
 def milliseconds(seconds: Optional[float], what: str, limit: int = 2**32 - 1) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._core import Core, Eventfd, held_by, interruptible
-from .aio import AsyncLocking, in_thread
+from .aio import AsyncLocking, in_thread, release_in_thread
 from .errors import Error, LockLost, failure
 from .lease import Holding, acquire_options
 from .registry import Locking, Registry, _given
@@ -84,8 +84,8 @@ class _Native:
                 release(self.out, None, None)
             if not closes and not self.is_dropped():
                 return True
-            for lock in self.locks:
-                held_by.pop(lock, None)
+            for lock in self.locks if self.out.value else ():
+                held_by.pop(lock, None)  # not another's, who has the number now
             pointer, self.out.value = self.out.value, None
             if pointer and drop(pointer, None) != 0 and not closes:
                 self.out.value = pointer
@@ -275,7 +275,7 @@ class Quorum(Holding):
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio, in a thread of its own.  Once begun
         it is carried out, also when the task is cancelled."""
-        await in_thread(self.release)
+        await release_in_thread(self)
 
     def _locks_in(self, core: Core) -> List[Tuple[int, object]]:
         handle = self._must()

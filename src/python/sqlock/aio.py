@@ -13,12 +13,12 @@ import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generic, List
-from typing import Optional, Tuple, TypeVar
+from typing import Optional, Tuple, TypeVar, Union
 
-from . import _native
+from . import _green, _native
 from ._block import AsyncEnding
 from ._core import Core, Eventfd, Wait
-from .errors import Error, LockLost, failure
+from .errors import Error, LockLost, OutOfResources, failure
 from .lease import Lease, Leases, _end_of_block
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ class _ThreadCall(Wait, Generic[Result]):
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self.loop.create_future()
-        self.function = function
+        # Whoever takes it out calls it, or sees to it that nobody does.
+        self.functions = [function]
         self.cancel = cancel
         self.undo = undo
         self.results: List[Result] = []
@@ -242,11 +243,23 @@ class _ThreadCall(Wait, Generic[Result]):
     def run(self) -> None:
         """In the thread."""
         try:
-            self.results.append(self.function())
+            function = self.functions.pop()
+        except IndexError:
+            return
+        try:
+            self.results.append(function())
         except BaseException as error:
             self.errors.append(error)
         if not _call_in(self.loop, self.tell):
             self.take_back()
+
+    def withdraw(self) -> bool:
+        """Let no thread begin it; False if one has."""
+        try:
+            self.functions.pop()
+        except IndexError:
+            return False
+        return True
 
     def tell(self) -> None:
         if not self.ended.done():
@@ -281,10 +294,12 @@ async def in_thread(
     call = _ThreadCall(function, cancel, undo)
     if core is not None:
         core.watch(call)
-    if submit is not None:
-        submit(call.run)
-    else:
-        threading.Thread(target=call.run, name="sqlock call", daemon=True).start()
+    try:
+        (submit or _green.start)(call.run)
+    except RuntimeError as error:
+        # Another thread of a pool may yet find it.
+        if call.withdraw():
+            raise OutOfResources("no thread can be started") from error
     cancelled: Optional[asyncio.CancelledError] = None
     while not call.ended.done():
         try:
@@ -304,3 +319,12 @@ async def in_thread(
     if call.errors:
         raise call.errors.pop()
     return call.results[0]
+
+
+async def release_in_thread(held: Union[Leases, Quorum]) -> None:
+    """Release it, as release() does: it is not held any more whatever comes."""
+    try:
+        await in_thread(held.release)
+    except OutOfResources:
+        held._abandon()  # what no thread could be had for
+        raise

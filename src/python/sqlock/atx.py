@@ -10,7 +10,7 @@ from typing import Tuple, TypeVar, Union
 from . import _native
 from ._block import AsyncEnding
 from .aio import in_thread
-from .errors import Closed
+from .errors import Closed, OutOfResources
 from .lease import Lease, Leases
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction, Value, Version
@@ -190,7 +190,11 @@ class AsyncStock(AsyncEnding):
     async def close(self) -> None:
         """As :meth:`Stock.close`."""
         self._is_closed = True
-        await in_thread(self._close)
+        try:
+            await in_thread(self._close)
+        except OutOfResources:
+            self._is_closed = False
+            raise
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True)

@@ -58,7 +58,7 @@ class LockInfo(NamedTuple):
 
 def decoded(value: Optional[bytes]) -> Optional[str]:
     """A text of the library."""
-    return None if value is None else value.decode("utf-8", "replace")
+    return None if value is None else _native.string(value)
 
 
 def _lines(value: Optional[bytes]) -> List[str]:
@@ -70,8 +70,8 @@ def info_of(row: Any) -> LockInfo:
     return LockInfo(
         name=decoded(row.name),
         state=_STATES[row.state],
-        key=row.key.decode(),
-        client_id=row.client_id.decode(),
+        key=_native.string(row.key),
+        client_id=_native.string(row.client_id),
         token=row.token,
         holder=decoded(row.holder),
         last_holder=decoded(row.last_holder),

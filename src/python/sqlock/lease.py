@@ -327,7 +327,7 @@ class Lease(Holding):
         handle = self._must()
         core = handle._core
         core.call("lease_id", buffer, handle.pointer, self._ttl_ms)
-        return buffer.value.decode()
+        return _native.string(buffer.value)
 
     # ----------------------------------------------------- who releases it --
 
@@ -466,9 +466,9 @@ class Leases(Block, Sequence["Lease"]):
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio, in a thread of its own.  Once begun
         it is carried out, also when the task is cancelled."""
-        from .aio import in_thread
+        from .aio import release_in_thread
 
-        await in_thread(self.release)
+        await release_in_thread(self)
 
     @property
     def _is_released(self) -> bool:

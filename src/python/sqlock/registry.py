@@ -95,7 +95,7 @@ def _log_event(context: Any, pointer: Any) -> None:
         log.log(
             _LEVELS[min(max(event.level + 1, 0), 3)],
             "%s",
-            decoded(event.text),
+            event.text.decode("utf-8", "replace"),
             extra={
                 "sqlock_event": decoded(event.name),
                 "sqlock_lock": decoded(event.lock),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import time
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 from typing import Tuple
 
 from . import _native
 from ._block import Block
-from ._core import LOOK_SECONDS, Owned
-from .errors import Closed, InUse, Insufficient
+from ._core import Core, Owned
+from ._uses import Uses
+from .errors import Closed, Insufficient
 from .transaction import Transaction
 
 if TYPE_CHECKING:
@@ -53,6 +52,22 @@ class StockStats(NamedTuple):
     most_rounds: int
 
 
+class _Uses(Uses):
+    """The calls of a stock."""
+
+    def __init__(self, core: Core, out: ctypes.c_void_p) -> None:
+        super().__init__("stock")
+        self._core = core
+        self._out = out
+
+    def end(self) -> None:
+        if self._out.value and self._core.is_usable():
+            self._core.end_one(self._out, "stock_close")
+
+    def is_there(self) -> bool:
+        return bool(self._out.value)
+
+
 class Stock(Owned, Block):
     """A table of items and quantities; :meth:`Registry.stock` opens it.
 
@@ -80,10 +95,7 @@ class Stock(Owned, Block):
     ) -> None:
         super().__init__(registry._core)
         self._registry = registry  # open as long as we are
-        # The thread of each call that is under way, as a registry has them.
-        self._calls: Dict[object, int] = {}
-        self._is_closing = False
-        self._closing = Lock()
+        self._uses = _Uses(self._core, self._out)
         options = _native.StockOptions(
             strategy=_native.choice(_STRATEGIES, strategy, "strategy"),
             table=_native.text(table, "table"),
@@ -107,32 +119,23 @@ class Stock(Owned, Block):
     # ------------------------------------------------------------- its end --
 
     def close(self) -> None:
-        """Free it, once the calls of other threads have ended."""
-        if get_ident() in list(self._calls.values()):
-            raise InUse("a call of this thread is under way")
-        # One after another: what one lets in again another one would not see.
-        with self._closing:
-            try:
-                self._is_closing = True
-                while self._calls:
-                    time.sleep(LOOK_SECONDS)
-                if self._pointer is not None and self._core.is_usable():
-                    self._core.end_one(self._out, "stock_close")
-            finally:
-                self._is_closing = False
+        """Free it, once the calls of other threads have ended.  :class:`InUse`:
+        one has not ended within 30 seconds; it is open as before."""
+        self._uses.refuse_own_call()
+        self._uses.end_after_calls()
 
     def _end_block(self, error: Optional[BaseException]) -> None:
         self.close()
 
     def _must(self) -> int:
-        if self._pointer is None or self._is_closing:
+        if self._pointer is None:
             raise Closed("the stock has been closed")
         return self._pointer
 
     def _call(self, name: str, *arguments: object) -> None:
-        use, leave = object(), self._calls.pop
+        use, leave = object(), self._uses.leave
         try:
-            self._calls[use] = get_ident()
+            self._uses.enter(use)
             self._core.call("stock_" + name, self._must(), *arguments)
         finally:
             leave(use, None)
@@ -226,7 +229,7 @@ class Stock(Owned, Block):
         )
         try:
             return [
-                (one.name.decode("utf-8", "replace"), _known(one.quantity))
+                (_native.string(one.name), _known(one.quantity))
                 for one in items[: count.value]
             ]
         finally:

@@ -77,7 +77,7 @@ def _version_of(value: Version) -> _native.RowVersion:
 def _version_from(version: _native.RowVersion) -> Version:
     if version.type == _native.INT64:
         return int(version.integer)
-    return str(version.text.decode("utf-8", "replace"))
+    return _native.string(version.text)
 
 
 class Transaction(Owned, Block):
@@ -316,7 +316,7 @@ def _cell(cell: _native.Value) -> Value:
         return None
     if cell.type == _native.INT64:
         return int(cell.integer)
-    return ctypes.string_at(cell.text, cell.length).decode("utf-8", "replace")
+    return _native.string(ctypes.string_at(cell.text, cell.length))
 
 
 # ------------------------------------------------------ native connections --

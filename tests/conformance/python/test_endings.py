@@ -2,6 +2,7 @@
 by Ctrl-C at any point."""
 
 import asyncio
+import contextlib
 import dis
 import gc
 import logging
@@ -17,7 +18,7 @@ import pytest
 
 import sqlock
 from conftest import Program, reaper_held_up
-from sqlock import _core
+from sqlock import _core, _uses
 from test_tx import connect
 
 PACKAGE = str(pathlib.Path(sqlock.__file__).parent)
@@ -162,6 +163,39 @@ def test_a_closed_registry_leaves_no_number_of_a_lease(url, name):
     assert number not in _core.held_by  # it may be another's from now on
     with pytest.raises(sqlock.Closed):
         lease.release()
+
+
+def elsewhere(tmp_path):
+    """A registry of another database."""
+    url = f"sqlite:{tmp_path}/locks.db"
+    sqlock.create_schema(url)
+    return sqlock.open(url)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("quorum", [False, True])
+def test_a_late_reaper_leaves_a_newer_lease_its_number(
+    url, name, quorum, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_uses, "CLOSE_SECONDS", 0)  # of patience with the reaper
+    registry, beside = sqlock.open(url), elsewhere(tmp_path)
+    if quorum:
+        held = sqlock.acquire_quorum([registry, beside], name, all=True)
+        number = held._handle.locks[0]
+    else:
+        held = registry.acquire(name)
+        number = held._handle.pointer
+    newer = threading.Event()
+    with reaper_held_up(registry):
+        held.release()
+        beside.close()
+        registry.close()
+        _core.held_by[number] = weakref.ref(newer)
+    registry._core._reaper.join(60)
+    for thread in threading.enumerate():
+        if thread.name == "sqlock call":
+            thread.join(60)
+    assert _core.held_by.pop(number)() is newer  # and is told of its loss
 
 
 def test_a_registry_collected_in_a_callback_is_closed(url, name):
@@ -457,7 +491,7 @@ class Twice:
     def let_go(self):
         self.goes_on.set()
         for thread in threading.enumerate():
-            if thread.name == "sqlock wait":
+            if thread.name == "sqlock call":
                 thread.join(60)
         gc.collect()
 
@@ -608,7 +642,7 @@ def test_a_close_that_outlasts_its_patience_leaves_the_registry_open(
         while not registry._core._calls:
             threading.Event().wait(0.01)
         with monkeypatch.context() as during:
-            during.setattr(_core, "_CLOSE_SECONDS", 0.05)
+            during.setattr(_uses, "CLOSE_SECONDS", 0.05)
             with pytest.raises(sqlock.InUse, match="other threads"):
                 registry.close()
     waiter.join(60)
@@ -686,9 +720,7 @@ def test_a_lock_outlives_a_call_beside_its_release(
     registry, name, kind, monkeypatch, tmp_path
 ):
     if kind == "quorum":
-        url = f"sqlite:{tmp_path}/locks.db"
-        sqlock.create_schema(url)
-        held = sqlock.acquire_quorum([registry, sqlock.open(url)], name, all=True)
+        held = sqlock.acquire_quorum([registry, elsewhere(tmp_path)], name, all=True)
         owner = weakref.ref(held._handle)
     elif kind == "leases":
         held = registry.acquire_many([name])
@@ -716,6 +748,74 @@ def test_a_lock_outlives_a_call_beside_its_release(
         monkeypatch.setattr(registry._core, "call", released_first)
         with pytest.raises(sqlock.NotOwner):
             held.renew()
+
+
+@contextlib.contextmanager
+def without_threads():
+    """No thread can be started."""
+
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(sqlock.OutOfResources, match="no thread"):
+            yield
+
+
+def test_without_a_thread_nothing_is_held(registry, other, url, name):
+    leader = registry.leader(name)
+    with without_threads():
+        leader.observe(60)
+    with without_threads():
+        sqlock.open(url)
+    with without_threads():
+        registry.acquire_many([name, name + "-2"])
+    other.acquire_many([name, name + "-2"], 0).release()
+
+
+def test_without_a_thread_a_task_holds_nothing(registry, other, name, tmp_path):
+    names, beside = [name, name + "-2"], elsewhere(tmp_path)
+
+    async def main():
+        with without_threads():
+            await registry.aacquire_many(names)
+        with without_threads():
+            await sqlock.aacquire_quorum([registry, beside], name, all=True)
+        other.acquire_many(names, 0).release()
+        leases = await registry.aacquire_many(names)
+        with without_threads():
+            await leases.arelease()
+        other.acquire_many(names, 60).release()
+        with without_threads():
+            async with registry.atransaction() as tx:
+                raise AssertionError
+        async with registry.atransaction() as tx:
+            await tx.execute("SELECT 1")
+        with without_threads():
+            await registry.astock()
+
+    asyncio.run(main())
+    quorum = sqlock.acquire_quorum([registry, beside], name, all=True)
+    with without_threads():
+        asyncio.run(quorum.arelease())
+    other.acquire(name, 60).release()
+    beside.close()
+
+
+def test_what_no_thread_is_had_for_does_not_happen_later(registry, name):
+    async def main():
+        stock = await registry.astock()
+        with registry.stock() as opened:
+            opened.set(name, 5)
+        with without_threads():
+            await stock.deduct(name)
+        with without_threads():
+            await stock.close()
+        assert await stock.read(name) == 5
+        await stock.close()
+
+    asyncio.run(main())
 
 
 def test_a_wait_without_a_descriptor_says_so(registry, name):

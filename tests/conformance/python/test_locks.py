@@ -362,6 +362,19 @@ def test_a_wait_below_a_millisecond_is_a_wait(registry, other, name):
         registry.acquire(name, 0.0001)
 
 
+@pytest.mark.databases("sqlite")
+def test_a_key_of_other_bytes_is_listed(registry, name):
+    with registry.transaction() as tx:
+        tx.execute(
+            "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,"
+            " LOCK_NAME) VALUES (CAST(x'4bff' AS TEXT), 'DEFAULT', 0, 1,"
+            f" CAST(x'{name.encode().hex()}e9' AS TEXT))"
+        )
+    (row,) = registry.list(name + "*", free=True)
+    assert (row.key, row.name) == ("K\udcff", name + "\udce9")
+    registry.reap(0)
+
+
 def test_closing_ends_waits(url, name):
     registry = sqlock.open(url)
     held = registry.acquire(name)

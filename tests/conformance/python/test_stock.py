@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import sqlock
+from sqlock import _uses
 
 STRATEGIES = ("conditional", "pessimistic", "optimistic", "coalesced")
 
@@ -29,6 +30,43 @@ def test_what_is_there_and_no_more(registry, name):
         assert stock.stats.operations >= 5
     with pytest.raises(sqlock.Closed):
         stock.read(name)
+
+
+def test_a_close_that_outlasts_its_patience_leaves_the_stock_open(
+    registry, name, monkeypatch
+):
+    under_way = object()
+    with registry.stock() as stock:
+        stock.set(name, 5)
+        stock._uses.enter(under_way)
+        with pytest.raises(sqlock.InUse, match="this thread"):
+            stock.close()
+        stock._uses._calls[under_way] = 0
+        monkeypatch.setattr(_uses, "CLOSE_SECONDS", 0.05)
+        with pytest.raises(sqlock.InUse, match="other threads"):
+            stock.close()
+        stock._uses.leave(under_way)
+        assert stock.read(name) == 5
+
+
+@pytest.mark.databases("sqlite")
+def test_what_is_no_unicode_comes_back_as_it_is(registry, name):
+    item = f"{name}\udcff"
+    columns = {"table": "t" + item[7:39], "item_column": "k", "quantity_column": "q"}
+    table = sqlock.Table(columns["table"], "k", "state", "state")
+    with registry.transaction() as tx:
+        tx.execute(
+            f"CREATE TABLE {table.name} (k TEXT PRIMARY KEY, q INTEGER, state TEXT)"
+        )
+        tx.execute(
+            f"INSERT INTO {table.name} "
+            f"SELECT '{name}' || s, 5, s FROM (SELECT CAST(x'ff' AS TEXT) AS s)"
+        )
+        assert tx.execute(f"SELECT k FROM {table.name}") == [(item,)]
+        assert tx.version(table, item) == "\udcff"
+        assert tx.update(table, item, "\udcff", {"state": "ok"}) == "ok"
+    with registry.stock(**columns) as stock:
+        assert stock.list() == [(item, 5)]
 
 
 @pytest.mark.parametrize("option", ["batch", "attempts"])
