@@ -43,9 +43,8 @@ static int open_nowhere(struct fixture *f, const char *url)
     return open_within(f, url, 300);
 }
 
-static void test_a_wrong_password_is_no_access(void **state)
+static void test_a_wrong_password_is_no_access(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct url_parts parts;
     char url[512];
     int refused = SQLOCK_EACCESS;
@@ -83,9 +82,8 @@ static const struct wrong_part {
      SQLOCK_ESCHEMA, SQLOCK_EACCESS},
 };
 
-static void test_a_url_that_leads_nowhere_is_refused(void **state)
+static void test_a_url_that_leads_nowhere_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     size_t i;
 
     for (i = 0; i < sizeof wrong_parts / sizeof *wrong_parts; i++) {
@@ -105,14 +103,13 @@ static void test_a_url_that_leads_nowhere_is_refused(void **state)
     check_row(NULL);
 }
 
-static void test_bad_urls_are_refused_in_one_line(void **state)
+static void test_bad_urls_are_refused_in_one_line(struct fixture *f)
 {
     static const char *const rests[] = {
         "://u:" CANARY "@h:notaport/d", "://u:" CANARY "@[::1/d",
         "://u:" CANARY "%zz@h/d",       "://u:" CANARY "@h/d?nonsense=1",
         "://u:" CANARY "@h:99999/d",
     };
-    struct fixture *f = *state;
     struct url_parts parts;
     char url[512];
     size_t i;
@@ -132,9 +129,8 @@ static void test_bad_urls_are_refused_in_one_line(void **state)
 
 /* --- sessions of another login --- */
 
-static void test_no_privilege_on_the_table_is_no_access(void **state)
+static void test_no_privilege_on_the_table_is_no_access(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct login login;
     int rc;
 
@@ -145,9 +141,8 @@ static void test_no_privilege_on_the_table_is_no_access(void **state)
     assert_lacks(f->err.message, CANARY);
 }
 
-static void test_no_privilege_to_read_is_no_access(void **state)
+static void test_no_privilege_to_read_is_no_access(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct login login;
     int rc;
 
@@ -159,9 +154,8 @@ static void test_no_privilege_to_read_is_no_access(void **state)
     assert_contains(f->err.message, "may not read");
 }
 
-static void test_no_privilege_to_write_is_no_access(void **state)
+static void test_no_privilege_to_write_is_no_access(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     struct login login;
@@ -186,9 +180,8 @@ static void test_no_privilege_to_write_is_no_access(void **state)
 
 /* A login with the least rights of an application (grants-application.sql) can
  * acquire, renew, release and break a lock.  Only reaping is refused. */
-static void test_the_least_rights_are_enough(void **state)
+static void test_the_least_rights_are_enough(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
     sqlock_lock *mine = lock_obtain(f->a, f->name);
     sqlock_registry *registry;
@@ -224,9 +217,9 @@ static void test_the_least_rights_are_enough(void **state)
 /* A login that may only read the row of the server, which is of another one,
  * cannot note that.  It waits once, from when it first saw that: not again with
  * each session, nor with each look. */
-static void test_F57_a_login_that_only_reads_the_row_waits_once(void **state)
+static void
+test_F57_a_login_that_only_reads_the_row_waits_once(struct fixture *f)
 {
-    struct fixture *f = *state;
     char server[sizeof f->table + 8], mark[sizeof server];
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -273,9 +266,8 @@ static int acquire_once(struct fixture *f, sqlock_registry *registry)
     return rc;
 }
 
-static void test_F59_a_read_only_login_is_refused(void **state)
+static void test_F59_a_read_only_login_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct login login;
     int rc;
 
@@ -302,9 +294,8 @@ static int list_once(struct fixture *f, sqlock_registry *registry)
 /* The whole server is read-only for a time.  An open registry cannot acquire,
  * but list who does, and a new one cannot be opened: EREADONLY.  Afterwards the
  * open registry works again.  No other test of this suite runs meanwhile. */
-static void test_F59_a_read_only_server_is_refused(void **state)
+static void test_F59_a_read_only_server_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_error acquiring = {0};
     sqlock_registry *before = fixture_registry(f, NULL);
     struct sql admin;
@@ -336,9 +327,8 @@ static void test_F59_a_read_only_server_is_refused(void **state)
 
 /* --- files --- */
 
-static void test_files_that_cannot_be_opened(void **state)
+static void test_files_that_cannot_be_opened(struct fixture *f)
 {
-    struct fixture *f = *state;
     char path[300];
     char url[320];
     FILE *file;
@@ -382,9 +372,8 @@ static int open_as_nobody(struct fixture *f, const char *url)
     return rc;
 }
 
-static void test_F59_a_read_only_file_is_refused(void **state)
+static void test_F59_a_read_only_file_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     char directory[] = "/tmp/sqlock-ro.XXXXXX";
     char command_path[64];
     char url[80];
@@ -416,9 +405,8 @@ static int refuse_writes(void *context, const struct tap_event *event)
 
 /* Nobody else will make the file writable: a wait of any length ends with the
  * first answer, while one for a server goes on until another is promoted. */
-static void test_a_wait_ends_where_a_file_cannot_be_written(void **state)
+static void test_a_wait_ends_where_a_file_cannot_be_written(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     unsigned writes = 0;
@@ -432,9 +420,8 @@ static void test_a_wait_ends_where_a_file_cannot_be_written(void **state)
     registry_end(registry);
 }
 
-static void test_the_server_is_told_whose_session_it_is(void **state)
+static void test_the_server_is_told_whose_session_it_is(struct fixture *f)
 {
-    struct fixture *f = *state;
     char host[64] = "";
     sqlock_lock *lock;
 

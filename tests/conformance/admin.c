@@ -24,9 +24,8 @@ static sqlock_registry *own_region(struct fixture *f, char region[64])
     return fixture_registry(f, &options);
 }
 
-static void test_an_empty_region_lists_nothing(void **state)
+static void test_an_empty_region_lists_nothing(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_info *rows = (sqlock_info *)1;
@@ -60,9 +59,8 @@ static void check_held(struct fixture *f, const sqlock_info *info,
     assert_true(check_one_line(info->holder));
 }
 
-static void test_a_held_lock_is_shown(void **state)
+static void test_a_held_lock_is_shown(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -86,9 +84,8 @@ static void test_a_held_lock_is_shown(void **state)
     registry_end(registry);
 }
 
-static void test_free_and_expired_locks_are_told_apart(void **state)
+static void test_free_and_expired_locks_are_told_apart(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -130,9 +127,8 @@ static void check_stranger(const struct fixture *f, const sqlock_info *info)
         assert_null(info->holder);
 }
 
-static void test_a_long_list_comes_whole_and_by_key(void **state)
+static void test_a_long_list_comes_whole_and_by_key(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_info *rows;
@@ -160,9 +156,8 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
 /* A program compiled with an older header has shorter structs.  Members beyond
  * `size` are ignored: here a pattern that matches nothing, and an invalid
  * reason. */
-static void test_options_of_an_older_header_are_taken(void **state)
+static void test_options_of_an_older_header_are_taken(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_find_options find = SQLOCK_FIND_INIT;
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     char region[64];
@@ -186,9 +181,8 @@ static void test_options_of_an_older_header_are_taken(void **state)
     registry_end(registry);
 }
 
-static void test_breaking_what_is_not_there(void **state)
+static void test_breaking_what_is_not_there(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
 
     /* neither a token nor a client id */
@@ -213,9 +207,9 @@ static void test_breaking_what_is_not_there(void **state)
 
 /* The row says when the holder before the Spring service acquired the lock, not
  * when the service did. */
-static void test_when_a_peer_acquired_a_used_lock_is_not_known(void **state)
+static void
+test_when_a_peer_acquired_a_used_lock_is_not_known(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
                         LONG_TTL_MS};
@@ -238,9 +232,8 @@ static void test_when_a_peer_acquired_a_used_lock_is_not_known(void **state)
     lock_drop(lock);
 }
 
-static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
+static void test_a_holder_that_is_no_sqlock_is_a_peer(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_info *rows;
@@ -256,9 +249,8 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
 
 /* sqlock_find() gives the taken locks only, ordered and limited by the
  * database: those held for longest first. */
-static void test_held_locks_are_found_in_order(void **state)
+static void test_held_locks_are_found_in_order(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     sqlock_find_options options = SQLOCK_FIND_INIT;

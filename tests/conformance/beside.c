@@ -58,9 +58,8 @@ static void check_tables(struct fixture *f, const char *url,
     diagnosis_clear(&found);
 }
 
-static void test_tables_that_are_not_there_are_no_fault(void **state)
+static void test_tables_that_are_not_there_are_no_fault(struct fixture *f)
 {
-    struct fixture *f = *state;
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, false);
 
@@ -68,9 +67,8 @@ static void test_tables_that_are_not_there_are_no_fault(void **state)
     drop_tables(f, prefix);
 }
 
-static void test_tables_beside_it_are_looked_at(void **state)
+static void test_tables_beside_it_are_looked_at(struct fixture *f)
 {
-    struct fixture *f = *state;
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
 
@@ -82,9 +80,8 @@ static void test_tables_beside_it_are_looked_at(void **state)
     drop_tables(f, prefix);
 }
 
-static void test_tables_without_our_rights_are_told(void **state)
+static void test_tables_without_our_rights_are_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
     struct login login;
@@ -111,9 +108,8 @@ static void test_tables_without_our_rights_are_told(void **state)
     drop_tables(f, prefix);
 }
 
-static void test_a_table_that_forgets_is_a_failure(void **state)
+static void test_a_table_that_forgets_is_a_failure(struct fixture *f)
 {
-    struct fixture *f = *state;
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
 

@@ -26,9 +26,8 @@ static bool is_galera(struct fixture *f)
     return rc == SQLOCK_ENOTSUP;
 }
 
-static void test_F63_what_a_database_gives(void **state)
+static void test_F63_what_a_database_gives(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_support row_locks =
         is_galera(f) ? SQLOCK_SUPPORT_REFUSED : SQLOCK_SUPPORT_FULL;
     sqlock_support wakeups =
@@ -78,9 +77,8 @@ static void make_stub(struct fixture *f)
     around_register(&stub);
 }
 
-static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
+static void test_F66_locks_that_exclude_nobody_are_found_out(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
     char url[1024];
@@ -94,9 +92,8 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
 
 /* Where no lease can be guarded (Galera), sqlock_once_check(), which is called
  * before the work, says so as sqlock_once_record() does. */
-static void test_nothing_is_recorded_where_nothing_is_guarded(void **state)
+static void test_nothing_is_recorded_where_nothing_is_guarded(struct fixture *f)
 {
-    struct fixture *f = *state;
     bool refused = fixture_gives(f).guards == SQLOCK_SUPPORT_REFUSED;
     sqlock_options options = fixture_options(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -112,9 +109,8 @@ static void test_nothing_is_recorded_where_nothing_is_guarded(void **state)
     lock_end(lock);
 }
 
-static void test_what_is_no_place_for_them(void **state)
+static void test_what_is_no_place_for_them(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_capabilities found = {.size = 0};
 
     assert_fails(SQLOCK_EINVAL,
@@ -142,9 +138,8 @@ static void count_event(void *context, const sqlock_event *event)
 /* The connection breaks when the library tests whether a lease can be guarded.
  * The call returns EUNREACHABLE.  No event is sent: the transaction was the
  * library's own, and no lease of the caller was lost. */
-static void test_a_lost_connection_is_unreachable(void **state)
+static void test_a_lost_connection_is_unreachable(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
     unsigned events = 0;

@@ -50,11 +50,10 @@ static void check_zone(struct fixture *f)
 
 /* libpq takes the session's time zone from PGTZ, and the C library of every
  * client takes its own from TZ. */
-static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
+static void test_F12_the_zone_of_the_client_does_not_matter(struct fixture *f)
 {
     static const char *const zones[] = {"Asia/Tokyo", "America/New_York",
                                         "Europe/Amsterdam", "UTC"};
-    struct fixture *f = *state;
     size_t i;
 
     for (i = 0; i < sizeof zones / sizeof *zones; i++) {
@@ -82,10 +81,9 @@ static int set_zone(struct fixture *f, struct sql *admin, const char *zone)
                    database, zone);
 }
 
-static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
+static void test_F12_the_zone_of_the_server_does_not_matter(struct fixture *f)
 {
     static const char *const zones[] = {"+09:00", "-05:00", "+00:00"};
-    struct fixture *f = *state;
     char before[64];
     struct sql admin;
     size_t i;
@@ -199,26 +197,25 @@ static void check_behind_a_transaction(struct fixture *f, bool commits,
 }
 
 static void
-test_F10_a_claim_behind_a_transaction_is_no_stale_lease(void **state)
+test_F10_a_claim_behind_a_transaction_is_no_stale_lease(struct fixture *f)
 {
-    check_behind_a_transaction(*state, true, 0); /* the default timeout */
-    fixture_next(*state);
-    check_behind_a_transaction(*state, false, 0);
+    check_behind_a_transaction(f, true, 0); /* the default timeout */
+    fixture_next(f);
+    check_behind_a_transaction(f, false, 0);
 }
 
 /* The transaction lasts longer than a statement may, so the claim fails and is
  * sent again. */
 static void
-test_F10_a_claim_behind_a_long_transaction_is_tried_again(void **state)
+test_F10_a_claim_behind_a_long_transaction_is_tried_again(struct fixture *f)
 {
-    check_behind_a_transaction(*state, true, 200);
+    check_behind_a_transaction(f, true, 200);
 }
 
 /* A lease begins when its statement runs, not when the session began or ran an
  * earlier statement or transaction. */
-static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
+static void test_F9_a_lease_begins_when_its_statement_runs(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t before;
     int64_t past;
@@ -241,9 +238,8 @@ static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
 
 /* SQLite's CURRENT_TIMESTAMP has whole seconds; sqlock's times must be
  * finer. */
-static void test_F14_times_are_integers_finer_than_a_second(void **state)
+static void test_F14_times_are_integers_finer_than_a_second(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char type[32];
     int64_t token;
@@ -274,9 +270,8 @@ static void test_F14_times_are_integers_finer_than_a_second(void **state)
  * lease were rounded to 0 or to a second. */
 #define PAUSE_US 250000
 
-static void test_F14_a_lease_shorter_than_a_second(void **state)
+static void test_F14_a_lease_shorter_than_a_second(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int64_t granted;

@@ -111,9 +111,9 @@ static const struct contract_call of_locks[] = {
          CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
 };
 
-static void test_locks_keep_to_their_codes(void **state)
+static void test_locks_keep_to_their_codes(struct fixture *f)
 {
-    contract_check(*state, of_locks, sizeof of_locks / sizeof *of_locks);
+    contract_check(f, of_locks, sizeof of_locks / sizeof *of_locks);
 }
 
 /* ------------------------------------------------------- administration -- */
@@ -289,21 +289,20 @@ static const struct contract_call of_databases[] = {
     FREE("sqlock_diagnose", call_diagnose, CODES_NOT_APPLIED),
 };
 
-static void test_administration_keeps_to_its_codes(void **state)
+static void test_administration_keeps_to_its_codes(struct fixture *f)
 {
-    contract_check(*state, of_administration,
+    contract_check(f, of_administration,
                    sizeof of_administration / sizeof *of_administration);
 }
 
-static void test_records_keep_to_their_codes(void **state)
+static void test_records_keep_to_their_codes(struct fixture *f)
 {
-    contract_check(*state, of_records, sizeof of_records / sizeof *of_records);
+    contract_check(f, of_records, sizeof of_records / sizeof *of_records);
 }
 
-static void test_calls_about_databases_keep_to_their_codes(void **state)
+static void test_calls_about_databases_keep_to_their_codes(struct fixture *f)
 {
-    contract_check(*state, of_databases,
-                   sizeof of_databases / sizeof *of_databases);
+    contract_check(f, of_databases, sizeof of_databases / sizeof *of_databases);
 }
 
 /* ------------------------------------------------- what a server answers -- */
@@ -341,9 +340,8 @@ static int answer_of(int (*call)(sqlock_lock *, sqlock_error *),
 /* A transaction keeps the row locked, and the server's time limits end the
  * statements of two renewals and a release: EBUSY.  Oracle's MySQL limits
  * statements that write by whole seconds, so the timeout is longer there. */
-static void test_a_locked_row_is_busy(void **state)
+static void test_a_locked_row_is_busy(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     sqlock_lock *lock;
@@ -385,9 +383,8 @@ static void limit_connections(struct login *login, const struct fixture *f)
 /* A login may have one connection, which a registry uses.  Opening another one
  * tries again until its time is up.  The result is ERESOURCE even if the time
  * ends before the server has refused the last try, as happens now and then. */
-static void test_no_connection_left_is_a_resource(void **state)
+static void test_no_connection_left_is_a_resource(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     struct login login;
@@ -424,9 +421,8 @@ static int refuse_then_fall_silent(void *context, const struct tap_event *event)
     return SQLOCK_EUNREACHABLE;
 }
 
-static void test_a_refusal_is_told_when_time_is_up(void **state)
+static void test_a_refusal_is_told_when_time_is_up(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     sqlock_info *row = NULL;
@@ -460,9 +456,8 @@ static int end_writes(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_a_time_out_says_so(void **state)
+static void test_a_time_out_says_so(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
     sqlock_lock *lock = lock_obtain(registry, f->name);

@@ -57,12 +57,12 @@ static bool is_overheard(struct fixture *f)
                                 " ('localhost', '127.0.0.1')") == 1;
 }
 
-static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
+static void
+test_a_healthy_database_has_no_findings_but_fine_ones(struct fixture *f)
 {
     static const char *const checks[] = {"connection", "isolation", "clock",
                                          "rights",     "peers",     "failover",
                                          "timeouts",   "pooler",    "tls"};
-    struct fixture *f = *state;
     struct diagnosis found = {NULL, 0};
     bool has_server = f->database->bit != ON_SQLITE;
     int rc = diagnose(f, f->url, &found);
@@ -89,9 +89,8 @@ static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
     diagnosis_clear(&found);
 }
 
-static void test_no_table_is_a_failure(void **state)
+static void test_no_table_is_a_failure(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
 
@@ -121,9 +120,8 @@ static void loosen_region(struct fixture *f, const char *table)
 }
 
 /* The advice "...: ALTER TABLE ..." is a statement that cures. */
-static void test_regions_that_are_one_for_the_database(void **state)
+static void test_regions_that_are_one_for_the_database(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
     const sqlock_check *check;
@@ -158,9 +156,8 @@ static void test_regions_that_are_one_for_the_database(void **state)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
-static void test_what_cannot_be_diagnosed(void **state)
+static void test_what_cannot_be_diagnosed(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct diagnosis found = {(sqlock_check *)1, 9};
 
     assert_fails(SQLOCK_EINVAL,
@@ -171,9 +168,8 @@ static void test_what_cannot_be_diagnosed(void **state)
     assert_int_equal(found.count, 0);
 }
 
-static void test_a_server_that_does_not_answer(void **state)
+static void test_a_server_that_does_not_answer(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct url_parts parts;
     struct diagnosis found = {NULL, 0};
@@ -202,9 +198,8 @@ static int fail_deletes(void *context, const struct tap_event *event)
 
 /* Rows that cannot be removed are no matter of rights, unless the database says
  * so: a trigger or a setting may refuse the statement. */
-static void test_a_refused_removal_is_no_missing_right(void **state)
+static void test_a_refused_removal_is_no_missing_right(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct diagnosis found = {NULL, 0};
     char url[1024];
     int rc;
@@ -221,9 +216,8 @@ static void test_a_refused_removal_is_no_missing_right(void **state)
     diagnosis_clear(&found);
 }
 
-static void test_rights_that_are_missing(void **state)
+static void test_rights_that_are_missing(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct diagnosis reader = {NULL, 0};
     struct diagnosis writer = {NULL, 0};
     struct login login;
@@ -247,9 +241,8 @@ static void test_rights_that_are_missing(void **state)
     diagnosis_clear(&writer);
 }
 
-static void test_peers_are_told(void **state)
+static void test_peers_are_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
     char region[32];
@@ -263,9 +256,8 @@ static void test_peers_are_told(void **state)
     diagnosis_clear(&found);
 }
 
-static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
+static void test_F62_after_a_restore_nobody_holds_a_lock(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *elsewhere = fixture_in_region(f, "another");
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(elsewhere, f->name);
@@ -313,9 +305,8 @@ static int meet_a_standby(void *context, const struct tap_event *event)
 /* A session stays on its server, also when the address leads to another one by
  * now: so the next call opens another session. */
 static void
-test_F62_after_a_restore_no_session_on_a_standby_is_kept(void **state)
+test_F62_after_a_restore_no_session_on_a_standby_is_kept(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
     unsigned times = 0;
@@ -538,17 +529,17 @@ static struct diagnosis check_pooler(struct fixture *f, bool keeps_sessions,
     return found;
 }
 
-static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
+static void test_a_pooler_that_moves_sessions_is_a_failure(struct fixture *f)
 {
-    struct diagnosis found = check_pooler(*state, false, SQLOCK_FAILURE);
+    struct diagnosis found = check_pooler(f, false, SQLOCK_FAILURE);
 
     assert_contains(diagnosis_find(&found, "pooler")->advice, "session");
     diagnosis_clear(&found);
 }
 
-static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
+static void test_a_proxy_that_keeps_sessions_is_a_warning(struct fixture *f)
 {
-    struct diagnosis found = check_pooler(*state, true, SQLOCK_WARNING);
+    struct diagnosis found = check_pooler(f, true, SQLOCK_WARNING);
 
     diagnosis_clear(&found);
 }

@@ -61,9 +61,8 @@ static uint32_t reconnect(struct fixture *f, sqlock_registry *registry,
     return changes;
 }
 
-static void test_F57_a_promotion_is_noticed_and_told(void **state)
+static void test_F57_a_promotion_is_noticed_and_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct news news = {0};
     sqlock_registry *registry;
@@ -83,9 +82,8 @@ static void test_F57_a_promotion_is_noticed_and_told(void **state)
 
 /* A registry that only reads learns of it, too, from the first session that it
  * opens after a failover. */
-static void test_F57_who_only_reads_is_told_of_a_grace(void **state)
+static void test_F57_who_only_reads_is_told_of_a_grace(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
     atomic_bool is_contended = true;
     sqlock_info *rows;

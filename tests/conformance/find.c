@@ -57,9 +57,8 @@ static void check_same(const sqlock_info *one, const sqlock_info *other)
 /* Without a limit, rows are read in pages and sorted by the library.  In each
  * order they come as with a limit, where the database sorts them, although the
  * rows are changed behind the first page. */
-static void test_all_locks_are_found_in_pages(void **state)
+static void test_all_locks_are_found_in_pages(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options how = fixture_options(f);
     sqlock_find_options options = SQLOCK_FIND_INIT;
     sqlock_registry *registry;
@@ -101,9 +100,8 @@ static void test_all_locks_are_found_in_pages(void **state)
 }
 
 /* A stranger has written the keys, which have more bytes than ours. */
-static void test_pages_of_long_keys_list_each_row_once(void **state)
+static void test_pages_of_long_keys_list_each_row_once(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options how = fixture_options(f);
     sqlock_registry *registry;
     sqlock_info *rows;
@@ -128,9 +126,8 @@ static void test_pages_of_long_keys_list_each_row_once(void **state)
 
 /* Three regions have the same keys, so a page may end between two rows of one
  * key.  No row is lost.  Names that transactions lock are no locks. */
-static void test_pages_of_all_regions_lose_no_row(void **state)
+static void test_pages_of_all_regions_lose_no_row(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_find_options options = SQLOCK_FIND_INIT;
     char regions[3][64];
     sqlock_info *rows;
@@ -164,9 +161,9 @@ static const void *row_at(const void *rows, size_t size, size_t i)
 
 /* A program that was compiled when sqlock_info had fewer members reads each row
  * of a list, not only the first. */
-static void test_rows_are_as_large_as_the_callers_header_has_them(void **state)
+static void
+test_rows_are_as_large_as_the_callers_header_has_them(struct fixture *f)
 {
-    struct fixture *f = *state;
     const size_t size = offsetof(sqlock_info, waiter_names);
     sqlock_registry *registry = fixture_in_region(f, f->name);
     sqlock_find_options options = SQLOCK_FIND_INIT;
@@ -200,9 +197,9 @@ static void test_rows_are_as_large_as_the_callers_header_has_them(void **state)
 }
 
 /* The same of the other lists. */
-static void test_checks_are_as_large_as_a_callers_header_has_them(void **state)
+static void
+test_checks_are_as_large_as_a_callers_header_has_them(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     const size_t size = offsetof(sqlock_check, advice);
     sqlock_check *old, *now;

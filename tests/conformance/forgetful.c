@@ -40,9 +40,8 @@ static int64_t may_forget(struct fixture *f)
                                 " OR (@@log_bin AND @@sync_binlog <> 1)");
 }
 
-static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
+static void test_F61_a_server_that_forgets_is_told_at_open(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     char epoch[SQLOCK_EPOCH_SIZE] = "";
     sqlock_registry *registry;

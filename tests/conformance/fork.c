@@ -203,31 +203,31 @@ static void strike(struct scene *scene)
     registry_end(scene->registry);
 }
 
-static void test_F17_every_call_in_a_child_is_refused(void **state)
+static void test_F17_every_call_in_a_child_is_refused(struct fixture *f)
 {
     struct scene scene;
 
-    set(&scene, *state);
+    set(&scene, f);
     in_child(ask_everything, &scene);
     strike(&scene);
 }
 
-static void test_F17_a_child_that_ends_disturbs_nothing(void **state)
+static void test_F17_a_child_that_ends_disturbs_nothing(struct fixture *f)
 {
     struct scene scene;
     int i;
 
-    set(&scene, *state);
+    set(&scene, f);
     for (i = 0; i < 3; i++)
         in_child(do_nothing, &scene);
     strike(&scene);
 }
 
-static void test_F17_a_child_opens_a_registry_of_its_own(void **state)
+static void test_F17_a_child_opens_a_registry_of_its_own(struct fixture *f)
 {
     struct scene scene;
 
-    set(&scene, *state);
+    set(&scene, f);
     if (CHILD_MAY_OPEN)
         in_child(open_another, &scene);
     strike(&scene);
@@ -247,11 +247,12 @@ static int be_refused(struct scene *s)
                : 31;
 }
 
-static void test_F17_a_child_opens_no_file_that_its_parent_has(void **state)
+static void
+test_F17_a_child_opens_no_file_that_its_parent_has(struct fixture *f)
 {
     struct scene scene;
 
-    set(&scene, *state);
+    set(&scene, f);
     in_child(be_refused, &scene);
     strike(&scene);
 }
@@ -271,9 +272,8 @@ static int ask_request(struct scene *s)
                : 0;
 }
 
-static void test_F17_a_child_has_no_requests(void **state)
+static void test_F17_a_child_has_no_requests(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct scene scene;
 
     set(&scene, f);

@@ -11,9 +11,8 @@
 
 #define FOO_KEY "acbd18db-4cc2-385c-adef-654fccc4a4d8"
 
-static void test_one_handle_for_one_key(void **state)
+static void test_one_handle_for_one_key(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *foo = lock_obtain(f->a, "foo");
     sqlock_lock *key = lock_obtain(f->a, FOO_KEY);
     sqlock_lock *upper =
@@ -36,9 +35,8 @@ static void test_one_handle_for_one_key(void **state)
     lock_drop(other);
 }
 
-static void test_name_is_copied(void **state)
+static void test_name_is_copied(struct fixture *f)
 {
-    struct fixture *f = *state;
     char name[64];
     sqlock_lock *lock;
 
@@ -49,9 +47,8 @@ static void test_name_is_copied(void **state)
     lock_drop(lock);
 }
 
-static void test_a_dropped_lock_can_be_obtained_anew(void **state)
+static void test_a_dropped_lock_can_be_obtained_anew(struct fixture *f)
 {
-    struct fixture *f = *state;
     int i;
 
     for (i = 0; i < 100; i++) {
@@ -62,9 +59,8 @@ static void test_a_dropped_lock_can_be_obtained_anew(void **state)
     }
 }
 
-static void test_registries_open_and_close(void **state)
+static void test_registries_open_and_close(struct fixture *f)
 {
-    struct fixture *f = *state;
     int i;
 
     for (i = 0; i < 5; i++) {
@@ -75,9 +71,8 @@ static void test_registries_open_and_close(void **state)
     }
 }
 
-static void test_missing_arguments_with_an_open_registry(void **state)
+static void test_missing_arguments_with_an_open_registry(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = (sqlock_lock *)1;
     sqlock_info *rows = (sqlock_info *)1;
     size_t count = 3;
@@ -94,9 +89,8 @@ static void test_missing_arguments_with_an_open_registry(void **state)
     assert_ok(sqlock_reap(f->a, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err));
 }
 
-static void test_errors_may_be_left_out(void **state)
+static void test_errors_may_be_left_out(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = NULL;
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int rc = sqlock_obtain(&lock, f->a, f->name, NULL);
@@ -116,10 +110,9 @@ static void test_errors_may_be_left_out(void **state)
     lock_drop(other);
 }
 
-static void test_acquire_options_out_of_bounds_are_refused(void **state)
+static void test_acquire_options_out_of_bounds_are_refused(struct fixture *f)
 {
     static const uint32_t bad_ttls[] = {1, 9, 604800001, UINT32_MAX};
-    struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     size_t i;
@@ -146,9 +139,8 @@ static void test_acquire_options_out_of_bounds_are_refused(void **state)
 
 /* The TCP probes of a connection are as far apart as the system allows, but no
  * farther. */
-static void test_a_registry_of_the_longest_ttl_opens(void **state)
+static void test_a_registry_of_the_longest_ttl_opens(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
     sqlock_lock *lock;

@@ -48,7 +48,7 @@ static void use(struct fixture *f, const char *url, uint32_t timeout_ms)
     registry_end(registry);
 }
 
-static void test_a_host_that_cannot_be_used_is_passed_over(void **state)
+static void test_a_host_that_cannot_be_used_is_passed_over(struct fixture *f)
 {
     static const char *const before[] = {
         "127.0.0.1:1,",
@@ -56,7 +56,6 @@ static void test_a_host_that_cannot_be_used_is_passed_over(void **state)
         "no-such-host.invalid:1,",
         "127.0.0.1:1,[::1]:1,localhost:1,",
     };
-    struct fixture *f = *state;
     char url[512];
 
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
@@ -67,9 +66,8 @@ static void test_a_host_that_cannot_be_used_is_passed_over(void **state)
     use(f, with_hosts(f, url, "", ",127.0.0.1:1"), 10000);
 }
 
-static void test_a_silent_host_costs_its_share_of_the_time(void **state)
+static void test_a_silent_host_costs_its_share_of_the_time(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct proxy *silent = proxy_open(f->database, f->url);
     struct url_parts parts;
     char through[1024];
@@ -84,9 +82,8 @@ static void test_a_silent_host_costs_its_share_of_the_time(void **state)
     proxy_close(silent);
 }
 
-static void test_hosts_that_are_all_away_are_out_of_reach(void **state)
+static void test_hosts_that_are_all_away_are_out_of_reach(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     struct url_parts parts;
     char url[512];
@@ -100,9 +97,8 @@ static void test_hosts_that_are_all_away_are_out_of_reach(void **state)
 }
 
 /* Another host would say the same, so none is asked. */
-static void test_a_refusal_names_its_host(void **state)
+static void test_a_refusal_names_its_host(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     struct url_parts parts;
     char expected[96];
@@ -133,9 +129,8 @@ static sqlock_severity said(const sqlock_check *checks, size_t count,
     return SQLOCK_FAILURE;
 }
 
-static void test_doctor_compares_the_clocks_of_all_hosts(void **state)
+static void test_doctor_compares_the_clocks_of_all_hosts(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_check *checks = NULL;
     size_t count = 0;
@@ -152,12 +147,11 @@ static void test_doctor_compares_the_clocks_of_all_hosts(void **state)
     sqlock_checks_free(checks, count);
 }
 
-static void test_bad_lists_are_refused_in_one_line(void **state)
+static void test_bad_lists_are_refused_in_one_line(struct fixture *f)
 {
     static const char *const rests[] = {
         "h1,,h2/d", "h1,/d", ",h1/d", "h1;h2,h3/d", "h1,h2/d?socket=%2Fs",
     };
-    struct fixture *f = *state;
     sqlock_registry *registry;
     char url[128];
 

@@ -38,7 +38,7 @@ static void check_name(struct fixture *f, const char *name)
     lock_drop(other);
 }
 
-static void test_names_of_every_kind(void **state)
+static void test_names_of_every_kind(struct fixture *f)
 {
     static const char *const names[] = {
         "",
@@ -57,18 +57,16 @@ static void test_names_of_every_kind(void **state)
         "NULL",
         "0",
     };
-    struct fixture *f = *state;
     size_t i;
 
     for (i = 0; i < sizeof names / sizeof *names; i++)
         check_name(f, names[i]);
 }
 
-static void test_names_of_every_length(void **state)
+static void test_names_of_every_length(struct fixture *f)
 {
     static const size_t lengths[] = {1,   36,  37,   100,  254,       255,
                                      256, 257, 1000, 9999, NAME_LIMIT};
-    struct fixture *f = *state;
     char *name = malloc(NAME_LIMIT + 2);
     sqlock_lock *lock;
     size_t i;
@@ -87,9 +85,8 @@ static void test_names_of_every_length(void **state)
 }
 
 /* LOCK_NAME is cut, but never in the middle of a character. */
-static void test_long_names_of_long_characters(void **state)
+static void test_long_names_of_long_characters(struct fixture *f)
 {
-    struct fixture *f = *state;
     char name[402];
     size_t shift;
 
@@ -106,11 +103,10 @@ static void test_long_names_of_long_characters(void **state)
     }
 }
 
-static void test_invalid_names_are_refused(void **state)
+static void test_invalid_names_are_refused(struct fixture *f)
 {
     static const char *const bad[] = {"\xff", "a\x80", "\xc3", "\xed\xa0\x80",
                                       "\xc0\x80"};
-    struct fixture *f = *state;
     sqlock_info *info;
     size_t i;
 
@@ -129,7 +125,8 @@ static void test_invalid_names_are_refused(void **state)
     }
 }
 
-static void test_F29_names_that_look_alike_are_different_locks(void **state)
+static void
+test_F29_names_that_look_alike_are_different_locks(struct fixture *f)
 {
     static const char *const names[] = {"Job",
                                         "JOB",
@@ -140,7 +137,6 @@ static void test_F29_names_that_look_alike_are_different_locks(void **state)
                                         "641",
                                         ("j\xc3\xb6"
                                          "b")};
-    struct fixture *f = *state;
     size_t count = sizeof names / sizeof *names;
     sqlock_lock *locks[sizeof names / sizeof *names];
     size_t i;
@@ -166,9 +162,8 @@ static sqlock_registry *registry_by_rule(struct fixture *f,
 
 /* With SQLOCK_KEY_RAW the name is the key: the column LOCK_KEY must distinguish
  * upper and lower case. */
-static void test_F29_raw_keys_differ_by_case(void **state)
+static void test_F29_raw_keys_differ_by_case(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
     sqlock_lock *lower = lock_obtain(raw, "job-a");
     sqlock_lock *upper = lock_obtain(raw, "JOB-A");
@@ -187,9 +182,8 @@ static void test_F29_raw_keys_differ_by_case(void **state)
 }
 
 /* A subclass of Spring's registry may store the name itself (pathFor). */
-static void test_raw_key_is_what_is_in_the_table(void **state)
+static void test_raw_key_is_what_is_in_the_table(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
     sqlock_registry *another = registry_by_rule(f, SQLOCK_KEY_RAW);
     sqlock_lock *lock = lock_obtain(raw, "raw/key-1");
@@ -208,9 +202,8 @@ static void test_raw_key_is_what_is_in_the_table(void **state)
     registry_end(another);
 }
 
-static void test_the_legacy_rule_meets_old_spring(void **state)
+static void test_the_legacy_rule_meets_old_spring(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *legacy = registry_by_rule(f, SQLOCK_KEY_LEGACY);
     sqlock_lock *old = lock_obtain(legacy, "1-1-1-1-1");
     sqlock_lock *now = lock_obtain(f->a, "1-1-1-1-1");
@@ -248,10 +241,9 @@ static void check_regions(struct fixture *f, const char *one, const char *two)
     registry_end(second);
 }
 
-static void test_regions_are_apart(void **state)
+static void test_regions_are_apart(struct fixture *f)
 {
     char longest[98];
-    struct fixture *f = *state;
 
     memset(longest, 'r', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
@@ -261,9 +253,9 @@ static void test_regions_are_apart(void **state)
     check_regions(f, "\xe4\xbd\xa0\xe5\xa5\xbd", "\xf0\x9f\x94\x92");
 }
 
-static void test_F29_regions_differ_by_case(void **state)
+static void test_F29_regions_differ_by_case(struct fixture *f)
 {
-    check_regions(*state, "shop", "SHOP");
+    check_regions(f, "shop", "SHOP");
 }
 
 static const struct test tests[] = {

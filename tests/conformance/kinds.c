@@ -212,9 +212,8 @@ static void expect_refused(const struct place *place, const char *words)
     diagnosis_clear(&found);
 }
 
-static void test_each_kind_of_table_holds_locks_or_is_refused(void **state)
+static void test_each_kind_of_table_holds_locks_or_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct place place;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -243,11 +242,10 @@ static void test_each_kind_of_table_holds_locks_or_is_refused(void **state)
 }
 
 /* A table of records, or of stock, that forgets after a crash. */
-static void test_tables_beside_the_locks_are_refused_alike(void **state)
+static void test_tables_beside_the_locks_are_refused_alike(struct fixture *f)
 {
     static const char *const names[] = {"STOCK", "STOCK_ENTRY",
                                         "STOCK_RESERVATION"};
-    struct fixture *f = *state;
     bool is_postgres = f->database->bit == ON_POSTGRES;
     sqlock_registry *registry;
     sqlock_stock *stock = NULL;
@@ -278,14 +276,13 @@ static void test_tables_beside_the_locks_are_refused_alike(void **state)
 }
 
 /* Its name is quoted in the prefix, whatever the database's quotes are. */
-static void test_a_schema_with_a_hyphen_can_be_named(void **state)
+static void test_a_schema_with_a_hyphen_can_be_named(struct fixture *f)
 {
     static const char *const make[][STEPS] = {
         {"CREATE SCHEMA \"%\"", "GRANT ALL ON SCHEMA \"%\" TO PUBLIC"},
         {"CREATE DATABASE `%`", "GRANT ALL ON `%`.* TO sqlock_test"}};
     static const char *const drop[][STEPS] = {{"DROP SCHEMA \"%\" CASCADE"},
                                               {"DROP DATABASE `%`"}};
-    struct fixture *f = *state;
     int which = f->database->bit == ON_POSTGRES ? 0 : 1;
     struct place place = {.f = f, .options = fixture_options(f)};
     char prefix[64];

@@ -39,7 +39,7 @@ static sqlock_lock *leader(struct fixture *f)
     return lock;
 }
 
-static void test_a_leader_publishes_a_text(void **state)
+static void test_a_leader_publishes_a_text(struct fixture *f)
 {
     static const char *const texts[] = {
         "10.0.0.7:8080",
@@ -50,7 +50,6 @@ static void test_a_leader_publishes_a_text(void **state)
         "a\nb\tc\x01\x7f",
         "\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92",
     };
-    struct fixture *f = *state;
     char longest[SQLOCK_LEADER_TEXT_MAX + 1];
     sqlock_lock *lock = leader(f);
     int64_t token = sqlock_token(lock);
@@ -76,9 +75,8 @@ static void test_a_leader_publishes_a_text(void **state)
 }
 
 /* A list tells it, too. */
-static void test_a_list_tells_the_text(void **state)
+static void test_a_list_tells_the_text(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_find_options options = SQLOCK_FIND_INIT;
     sqlock_lock *lock = leader(f);
     sqlock_info *rows = NULL;
@@ -99,9 +97,8 @@ static void test_a_list_tells_the_text(void **state)
 
 /* --- what is refused --- */
 
-static void test_texts_are_checked(void **state)
+static void test_texts_are_checked(struct fixture *f)
 {
-    struct fixture *f = *state;
     char longer[SQLOCK_LEADER_TEXT_MAX + 2];
     sqlock_lock *lock = leader(f);
 

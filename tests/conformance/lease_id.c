@@ -6,7 +6,7 @@
 #include "sqlock/operator.h"
 #include "sqlock/shared.h"
 
-static void test_what_is_no_id_is_refused(void **state)
+static void test_what_is_no_id_is_refused(struct fixture *f)
 {
     static const char *const ids[] = {
         "",
@@ -23,7 +23,6 @@ static void test_what_is_no_id_is_refused(void **state)
         "a:9999999999999999999:9000:k",
         NULL,
     };
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     char *text = NULL;
 
@@ -44,10 +43,9 @@ static void test_what_is_no_id_is_refused(void **state)
     registry_end(registry);
 }
 
-static void test_ttl_of_an_id_out_of_range_is_refused(void **state)
+static void test_ttl_of_an_id_out_of_range_is_refused(struct fixture *f)
 {
     static const uint32_t bad[] = {0, 1, UINT32_MAX};
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
 
@@ -60,9 +58,8 @@ static void test_ttl_of_an_id_out_of_range_is_refused(void **state)
     lock_drop(lock);
 }
 
-static void test_a_lease_that_is_over_has_no_id(void **state)
+static void test_a_lease_that_is_over_has_no_id(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
     char client[SQLOCK_KEY_SIZE];
@@ -84,9 +81,8 @@ static void test_a_lease_that_is_over_has_no_id(void **state)
     lock_drop(lock);
 }
 
-static void test_a_share_has_no_guard(void **state)
+static void test_a_share_has_no_guard(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     char id[SQLOCK_LEASE_ID_SIZE];

@@ -68,7 +68,7 @@ static bool set_global(struct sql *admin, const char *name, const char *value)
     return sql_try(admin, NULL, "SET GLOBAL %s = %s", name, value) == 0;
 }
 
-static void test_settings_of_mysql(void **state)
+static void test_settings_of_mysql(struct fixture *f)
 {
     static const struct {
         const char *name;
@@ -92,7 +92,6 @@ static void test_settings_of_mysql(void **state)
         {"init_connect", "'SET autocommit = 0, timestamp = 1000'"},
         {"time_zone", "'+13:00'"},
     };
-    struct fixture *f = *state;
     struct sql admin;
     struct login login;
     size_t known = 0;
@@ -126,7 +125,7 @@ static void test_settings_of_mysql(void **state)
     login_drop(&login, f);
 }
 
-static void test_settings_of_postgres(void **state)
+static void test_settings_of_postgres(struct fixture *f)
 {
     static const char *const settings[] = {
         "default_transaction_isolation = 'serializable'",
@@ -150,7 +149,6 @@ static void test_settings_of_postgres(void **state)
         "enable_indexscan = off",
         "client_min_messages = 'debug5'",
     };
-    struct fixture *f = *state;
     struct login login;
 
     login_make(&login, f, "plain");

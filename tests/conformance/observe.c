@@ -47,9 +47,8 @@ static int observe(struct fixture *f, int64_t wait_ms, sqlock_info **seen)
     return sqlock_observe(f->b, f->name, wait_ms, 0, seen, &f->err);
 }
 
-static void test_changes_are_observed(void **state)
+static void test_changes_are_observed(struct fixture *f)
 {
-    struct fixture *f = *state;
     bool has_text = f->layout == SQLOCK_LAYOUT_SQLOCK;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_info *seen = NULL;
@@ -86,9 +85,8 @@ static void test_changes_are_observed(void **state)
 }
 
 /* Neither those who share a lock lead, nor who has broken a lease. */
-static void test_nobody_leads(void **state)
+static void test_nobody_leads(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = leader(f);
     sqlock_lock *share;
     sqlock_info *seen = NULL;
@@ -105,9 +103,8 @@ static void test_nobody_leads(void **state)
     lock_drop(lock);
 }
 
-static void test_what_cannot_be_observed_is_refused(void **state)
+static void test_what_cannot_be_observed_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_info *seen = NULL;
 
     assert_fails(SQLOCK_EINVAL,
@@ -129,9 +126,8 @@ static int cancel(struct worker *worker)
     return write(*fd, "x", 1) == 1 ? 0 : worker_fail(worker, "write");
 }
 
-static void test_observing_is_cancelled(void **state)
+static void test_observing_is_cancelled(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_info *seen = NULL;
     struct worker worker;
     int fds[2];
@@ -176,9 +172,8 @@ static void observe_text(struct fixture *f, sqlock_info **seen,
     assert_string_equal((*seen)->text, text);
 }
 
-static void test_another_process_is_observed(void **state)
+static void test_another_process_is_observed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_info *seen = NULL;
     pid_t parent = getpid();
     int status = -1;
@@ -231,9 +226,8 @@ static uint64_t sent(struct fixture *f, sqlock_registry *registry)
     return stats.statement.count;
 }
 
-static void test_nothing_is_sent_while_nothing_changes(void **state)
+static void test_nothing_is_sent_while_nothing_changes(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = observer(f, 1);
     sqlock_lock *lock = leader(f);
     sqlock_info *seen = NULL;
@@ -261,9 +255,8 @@ static void test_nothing_is_sent_while_nothing_changes(void **state)
 }
 
 /* The end of a lease is told by nobody. */
-static void test_a_dead_leader_is_noticed(void **state)
+static void test_a_dead_leader_is_noticed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = observer(f, 1);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_info *seen = NULL;
@@ -396,9 +389,8 @@ static void tells(struct watch *w, sqlock_lock *lock,
     assert_true(check_deadline_ns(0) < end_ns);
 }
 
-static void test_changes_are_told(void **state)
+static void test_changes_are_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct watch w = {.fixture = f};
     sqlock_lock *lock;
 
@@ -434,9 +426,8 @@ static void test_changes_are_told(void **state)
 
 /* A release that got no answer is repeated in the background, which tells; also
  * where the claim's first copy got none. */
-static void test_a_late_release_is_told(void **state)
+static void test_a_late_release_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct watch w = {.fixture = f};
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);

@@ -18,9 +18,8 @@ static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
     return count;
 }
 
-static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
+static void test_F74_a_session_at_work_for_an_earlier_holder(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char first[SQLOCK_TAG_SIZE];
     char second[SQLOCK_TAG_SIZE];
@@ -52,9 +51,8 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
     (void)sql_run(&f->sql, "RESET application_name");
 }
 
-static void test_F74_another_locks_session_is_no_orphan(void **state)
+static void test_F74_another_locks_session_is_no_orphan(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *elsewhere = fixture_in_region(f, "elsewhere");
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(elsewhere, f->name);
@@ -89,9 +87,8 @@ static int count_looks(void *context, const struct tap_event *event)
 }
 
 /* A command that starts waits for the answer. */
-static void test_without_a_session_of_that_name_it_is_cheap(void **state)
+static void test_without_a_session_of_that_name_it_is_cheap(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     char tag[SQLOCK_TAG_SIZE];
@@ -114,9 +111,8 @@ static void test_without_a_session_of_that_name_it_is_cheap(void **state)
     registry_end(registry);
 }
 
-static void test_F74_without_names_it_is_said(void **state)
+static void test_F74_without_names_it_is_said(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char tag[SQLOCK_TAG_SIZE] = "x";
     int64_t count = -1;

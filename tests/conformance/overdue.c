@@ -85,9 +85,8 @@ static int take_and_be_told(struct worker *worker)
 /* The lease is handed off to a thread that does not run before it is over, and
  * another handle of the process waits for the lock. */
 static void
-test_a_loss_before_the_holder_ran_is_told_by_descriptor(void **state)
+test_a_loss_before_the_holder_ran_is_told_by_descriptor(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     sqlock_lock *first;

@@ -10,9 +10,8 @@
 
 /* Each acquisition has one of its own, also in one registry, so that a late
  * statement of an old one does not match the row of a later one (F6). */
-static void test_the_client_id_is_the_rows(void **state)
+static void test_the_client_id_is_the_rows(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     char id[SQLOCK_KEY_SIZE] = "before";
@@ -63,9 +62,8 @@ static int join_in(struct worker *worker)
     return 0;
 }
 
-static void test_registry_ownership_under_many_threads(void **state)
+static void test_registry_ownership_under_many_threads(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *shared = shared_registry(f);
     sqlock_lock *lock = lock_obtain(shared, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);

@@ -115,9 +115,8 @@ static void trio_break(struct trio *t, unsigned i)
 
 /* --- what is refused --- */
 
-static void test_what_is_no_quorum_is_refused(void **state)
+static void test_what_is_no_quorum_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
     sqlock_options of_threads = trio_options(t);
     sqlock_registry *many[SQLOCK_QUORUM_MAX + 2] = {t->a[0], t->a[1], t->a[2]};
@@ -165,9 +164,8 @@ static void test_what_is_no_quorum_is_refused(void **state)
     trio_close(t);
 }
 
-static void test_calls_out_of_turn_are_refused(void **state)
+static void test_calls_out_of_turn_are_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
     sqlock_quorum *q = quorum_obtain(t, t->a, false);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -221,9 +219,8 @@ static int ask_in_child(struct trio *t, sqlock_quorum *q)
 }
 
 /* A child touches nothing of its parent's. */
-static void test_a_child_has_no_quorum(void **state)
+static void test_a_child_has_no_quorum(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
     sqlock_quorum *held = quorum_obtain(t, t->a, false);
     sqlock_quorum *unused = quorum_obtain(t, t->a, false);
@@ -288,9 +285,8 @@ static void use_in_on_event(struct use *use, sqlock_registry *registry,
 }
 
 /* In on_event of the first or of another registry nothing is done. */
-static void test_on_event_of_a_member_uses_no_quorum(void **state)
+static void test_on_event_of_a_member_uses_no_quorum(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
 
     for (unsigned i = 0; i < SERVERS; i++) {
@@ -463,9 +459,9 @@ static bool cross(struct trio *t, sqlock_quorum *q, struct within *ours)
     return theirs->rc == SQLOCK_EINUSE;
 }
 
-static void test_what_on_lost_may_not_release_is_released_later(void **state)
+static void
+test_what_on_lost_may_not_release_is_released_later(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
     const sqlock_options options = trio_options(t);
     static struct delay delay; /* a hook may yet return from it */
@@ -490,9 +486,8 @@ static void test_what_on_lost_may_not_release_is_released_later(void **state)
 
 /* The quorum was lost before the last lock was granted, which does not
  * count. */
-static void test_what_a_release_cannot_leave_is_left_later(void **state)
+static void test_what_a_release_cannot_leave_is_left_later(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct trio *t = trio_open(f);
     sqlock_options options = trio_options(t);
     struct within theirs;

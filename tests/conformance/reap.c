@@ -43,12 +43,11 @@ static sqlock_registry *own_region(struct fixture *f, char region[64])
 
 /* A stranger has written the last key: of no more characters than ours, but of
  * more bytes. */
-static void test_a_key_of_any_length_goes(void **state)
+static void test_a_key_of_any_length_goes(struct fixture *f)
 {
     static const char key[] =
         "z-\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
         "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc";
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
 
@@ -59,9 +58,8 @@ static void test_a_key_of_any_length_goes(void **state)
     registry_end(registry);
 }
 
-static void test_old_rows_go_and_young_ones_stay(void **state)
+static void test_old_rows_go_and_young_ones_stay(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
 
@@ -87,9 +85,8 @@ static void test_old_rows_go_and_young_ones_stay(void **state)
 }
 
 /* Its tickets may be of those who wait, if a clock has stepped. */
-static void test_a_row_with_tickets_stays_a_day_longer(void **state)
+static void test_a_row_with_tickets_stays_a_day_longer(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
 
@@ -110,9 +107,8 @@ static void test_a_row_with_tickets_stays_a_day_longer(void **state)
     registry_end(registry);
 }
 
-static void test_many_old_rows_go_in_batches(void **state)
+static void test_many_old_rows_go_in_batches(struct fixture *f)
 {
-    struct fixture *f = *state;
     char region[64];
     sqlock_registry *registry = own_region(f, region);
     int i;
@@ -131,10 +127,9 @@ static void test_many_old_rows_go_in_batches(void **state)
     registry_end(registry);
 }
 
-static void test_retention_out_of_bounds_is_refused(void **state)
+static void test_retention_out_of_bounds_is_refused(struct fixture *f)
 {
     static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
-    struct fixture *f = *state;
     size_t i;
 
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -190,9 +185,9 @@ static int reap_on(struct worker *worker)
     return 0;
 }
 
-static void test_F31_reaping_never_touches_a_lease_that_is_renewed(void **state)
+static void
+test_F31_reaping_never_touches_a_lease_that_is_renewed(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct race race = {.reaper = f->b, .rounds = check_scale(150, 50000)};
     struct workers workers;
 

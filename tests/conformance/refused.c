@@ -49,10 +49,9 @@ static int refuse(void *context, const struct tap_event *event)
     return 0;
 }
 
-static void test_a_renewal_that_is_refused_is_told(void **state)
+static void test_a_renewal_that_is_refused_is_told(struct fixture *f)
 {
     static struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     sqlock_registry *registry;

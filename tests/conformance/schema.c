@@ -131,8 +131,8 @@ struct misfit {
     const char *words; /* in the message */
     struct shape shape;
 };
-#define REFUSE(state, misfits)                                                 \
-    refuse_all(*(state), (misfits), sizeof(misfits) / sizeof *(misfits))
+#define REFUSE(f, misfits)                                                     \
+    refuse_all((f), (misfits), sizeof(misfits) / sizeof *(misfits))
 
 static void refuse_all(struct fixture *f, const struct misfit *misfits,
                        size_t count)
@@ -154,18 +154,18 @@ static void refuse_all(struct fixture *f, const struct misfit *misfits,
     check_row(NULL);
 }
 
-static void test_a_missing_table_names_the_command_that_makes_it(void **state)
+static void
+test_a_missing_table_names_the_command_that_makes_it(struct fixture *f)
 {
     struct place place;
 
-    place_init(&place, *state);
+    place_init(&place, f);
     expect_refused(&place, place.table);
     expect_refused(&place, "sqlock init");
 }
 
-static void test_creating_makes_a_table_that_is_found(void **state)
+static void test_creating_makes_a_table_that_is_found(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct place place;
 
     place_init(&place, f);
@@ -174,9 +174,8 @@ static void test_creating_makes_a_table_that_is_found(void **state)
     place_drop(&place);
 }
 
-static void test_creating_again_changes_nothing(void **state)
+static void test_creating_again_changes_nothing(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
 
@@ -225,7 +224,7 @@ static int creation_after(void *context, const struct tap_event *event, int rc)
 /* After a CREATE TABLE that failed, or got no answer, the library looks for the
  * table: if it exists, the call succeeds.  Otherwise the code says why it does
  * not, and the next call creates it. */
-static void test_a_failed_creation_says_why(void **state)
+static void test_a_failed_creation_says_why(struct fixture *f)
 {
     static struct creation rows[] = {
         {.name = "answer lost", .after = SQLOCK_EUNCERTAIN, .expected = 0},
@@ -241,7 +240,6 @@ static void test_a_failed_creation_says_why(void **state)
          .before = SQLOCK_EDATABASE,
          .expected = SQLOCK_EDATABASE},
     };
-    struct fixture *f = *state;
     char url[1024];
 
     tap_install();
@@ -266,9 +264,8 @@ static void test_a_failed_creation_says_why(void **state)
 
 /* Another session's open transaction has created the table, or has SQLite's
  * write lock: EBUSY.  After its rollback the table can be created. */
-static void test_creating_beside_an_unfinished_transaction(void **state)
+static void test_creating_beside_an_unfinished_transaction(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct place place;
     uint32_t usual_ms;
 
@@ -286,9 +283,8 @@ static void test_creating_beside_an_unfinished_transaction(void **state)
     place_drop(&place);
 }
 
-static void test_creating_over_another_layout_is_a_conflict(void **state)
+static void test_creating_over_another_layout_is_a_conflict(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     int layout;
 
@@ -316,9 +312,8 @@ static void run_text(struct fixture *f, char *text)
     }
 }
 
-static void test_the_schema_text_can_be_run_by_hand(void **state)
+static void test_the_schema_text_can_be_run_by_hand(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct place place;
     char *text;
 
@@ -333,9 +328,8 @@ static void test_the_schema_text_can_be_run_by_hand(void **state)
 
 /* Tables with the columns of Spring's documentation and the database's default
  * collation can be used. */
-static void test_springs_own_tables_are_recognized(void **state)
+static void test_springs_own_tables_are_recognized(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct shape shape = {.has_expiry = f->layout == SQLOCK_LAYOUT_SPRING7};
     struct place place;
     sqlock_registry *registry;
@@ -353,7 +347,8 @@ static void test_springs_own_tables_are_recognized(void **state)
     place_drop(&place);
 }
 
-static void test_F37_a_table_without_its_primary_key_is_refused(void **state)
+static void
+test_F37_a_table_without_its_primary_key_is_refused(struct fixture *f)
 {
     static const char words[] = "primary key";
     static const struct misfit misfits[] = {
@@ -368,7 +363,7 @@ static void test_F37_a_table_without_its_primary_key_is_refused(void **state)
          .shape.primary = ", UNIQUE (LOCK_KEY, CREATED_DATE)"},
     };
 
-    REFUSE(state, misfits);
+    REFUSE(f, misfits);
 }
 
 static void drop_primary_key(struct fixture *f, const char *table)
@@ -389,9 +384,8 @@ static void drop_primary_key(struct fixture *f, const char *table)
 
 /* The primary key is dropped while a registry is open, and a key gets a second
  * row.  Opening a registry and reading the lock fail with ESCHEMA. */
-static void test_F37_two_rows_for_one_key_are_an_error(void **state)
+static void test_F37_two_rows_for_one_key_are_an_error(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *late = (sqlock_registry *)1;
     sqlock_info *info = NULL;
     struct place place;
@@ -416,11 +410,10 @@ static void test_F37_two_rows_for_one_key_are_an_error(void **state)
     place_drop(&place);
 }
 
-static void test_missing_columns_are_named(void **state)
+static void test_missing_columns_are_named(struct fixture *f)
 {
     static const char *const columns[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
                                           "CREATED_DATE"};
-    struct fixture *f = *state;
     struct types types = types_of(f);
     size_t i;
     size_t k;
@@ -446,7 +439,7 @@ static void test_missing_columns_are_named(void **state)
     }
 }
 
-static void test_only_some_of_our_columns_are_refused(void **state)
+static void test_only_some_of_our_columns_are_refused(struct fixture *f)
 {
     static const struct misfit misfits[] = {
         {"FENCE without EXPIRED_AFTER", ON_ALL, "FENCE",
@@ -459,10 +452,10 @@ static void test_only_some_of_our_columns_are_refused(void **state)
          .shape.more = ", HOLDER VARCHAR(255)"},
     };
 
-    REFUSE(state, misfits);
+    REFUSE(f, misfits);
 }
 
-static void test_wrong_types_are_refused(void **state)
+static void test_wrong_types_are_refused(struct fixture *f)
 {
     static const struct misfit misfits[] = {
         {"CREATED_DATE is a text", ON_ALL, "CREATED_DATE",
@@ -478,12 +471,12 @@ static void test_wrong_types_are_refused(void **state)
                        ", QUEUE TEXT, SHARERS TEXT, LEADER TEXT"},
     };
 
-    REFUSE(state, misfits);
+    REFUSE(f, misfits);
 }
 
 /* MySQL converts TIMESTAMP by the session's time zone; a DATE has no time;
  * SQLite's times are integers. */
-static void test_F13_types_that_lose_time_are_refused(void **state)
+static void test_F13_types_that_lose_time_are_refused(struct fixture *f)
 {
     static const char words[] = "CREATED_DATE";
     static const struct misfit misfits[] = {
@@ -492,10 +485,10 @@ static void test_F13_types_that_lose_time_are_refused(void **state)
         {"no integer", ON_SQLITE, words, .shape.created = "TIMESTAMP"},
     };
 
-    REFUSE(state, misfits);
+    REFUSE(f, misfits);
 }
 
-static void test_F61_tables_that_forget_are_refused(void **state)
+static void test_F61_tables_that_forget_are_refused(struct fixture *f)
 {
     static const struct misfit misfits[] = {
         {"unlogged", ON_POSTGRES, "unlogged",
@@ -504,12 +497,11 @@ static void test_F61_tables_that_forget_are_refused(void **state)
         {"MyISAM", ON_MYSQL, "MyISAM", .shape.tail = "ENGINE=MyISAM"},
     };
 
-    REFUSE(state, misfits);
+    REFUSE(f, misfits);
 }
 
-static void test_a_view_is_refused(void **state)
+static void test_a_view_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct place place;
 
     place_init(&place, f);
@@ -521,9 +513,8 @@ static void test_a_view_is_refused(void **state)
 
 /* The prefix names the schema of the fixture's table, too: both registries use
  * one table.  A schema that does not exist is refused. */
-static void test_a_prefix_may_name_the_schema(void **state)
+static void test_a_prefix_may_name_the_schema(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     char schema[64] = "main";
     char prefix[128];
@@ -551,9 +542,8 @@ static void test_a_prefix_may_name_the_schema(void **state)
 }
 
 /* The table is dropped while a registry with a held lock is open. */
-static void test_a_table_that_goes_is_told(void **state)
+static void test_a_table_that_goes_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     sqlock_lock *lock;
     struct place place;

@@ -25,9 +25,8 @@ static void make_role(struct fixture *f, struct login *login, const char *first)
                   login->parts.user, first);
 }
 
-static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
+static void test_a_table_that_is_shadowed_later_stays_ours(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *holder;
     sqlock_registry *other;
     struct login login;
@@ -59,9 +58,8 @@ static void test_a_table_that_is_shadowed_later_stays_ours(void **state)
     login_drop(&login, f);
 }
 
-static void test_a_schema_may_have_an_apostrophe(void **state)
+static void test_a_schema_may_have_an_apostrophe(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     struct login login;
     sqlock_lock *lock;
@@ -111,9 +109,9 @@ static void drop_beside(struct fixture *f, const char *prefix)
 
 /* The tables of what was done once, and of stock, are made in no second place,
  * whichever of those of stock is found in the first. */
-static void test_tables_elsewhere_beside_that_of_locks_are_told(void **state)
+static void
+test_tables_elsewhere_beside_that_of_locks_are_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct login login;
     char first[96];
@@ -144,9 +142,8 @@ static void test_tables_elsewhere_beside_that_of_locks_are_told(void **state)
 }
 
 /* Of stock's tables the first is not found, or only the first. */
-static void test_a_stock_that_is_elsewhere_is_not_opened(void **state)
+static void test_a_stock_that_is_elsewhere_is_not_opened(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     sqlock_stock *stock = NULL;
@@ -193,9 +190,8 @@ static void test_a_stock_that_is_elsewhere_is_not_opened(void **state)
 }
 
 /* A role whose sessions find no table, or another one than the fixture's. */
-static void test_a_table_elsewhere_of_the_same_name_is_told(void **state)
+static void test_a_table_elsewhere_of_the_same_name_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
     sqlock_once_info *rows = NULL;
@@ -251,9 +247,8 @@ static void test_a_table_elsewhere_of_the_same_name_is_told(void **state)
 }
 
 /* The names differ in their capitals, which count on some servers. */
-static void test_a_table_of_other_capitals_is_told(void **state)
+static void test_a_table_of_other_capitals_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
     struct diagnosis found;
@@ -283,9 +278,8 @@ static void test_a_table_of_other_capitals_is_told(void **state)
 }
 
 /* A relative path leads to another file from another directory. */
-static void test_the_file_is_told(void **state)
+static void test_the_file_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct diagnosis found = diagnosis_make(f, f->url, &options);
 

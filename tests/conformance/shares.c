@@ -81,9 +81,8 @@ static void add_copies(struct fixture *f, unsigned count)
     free(text);
 }
 
-static void test_a_full_lock_is_refused(void **state)
+static void test_a_full_lock_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *first = lock_obtain(f->a, f->name);
@@ -105,9 +104,8 @@ static void test_a_full_lock_is_refused(void **state)
 /* --- its age, and the doctor --- */
 
 /* The lock was shared before the other was taken, but by another. */
-static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(void **state)
+static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_find_options options = SQLOCK_FIND_INIT;
     sqlock_options own = fixture_options(f);
     sqlock_registry *one, *two;
@@ -147,9 +145,8 @@ static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(void **state)
 
 /* Nobody who shares a lock is taken for a Spring service, nor for one whose
  * clock is off. */
-static void test_the_doctor_knows_shared_locks(void **state)
+static void test_the_doctor_knows_shared_locks(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options own = fixture_options(f);
     struct diagnosis found;
     sqlock_registry *one, *two;

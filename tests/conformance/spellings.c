@@ -98,9 +98,8 @@ static void assert_all(const struct spelt *spelt, int rc)
         assert_int_equal(spelt->results[i], rc);
 }
 
-static void test_many_of_other_spellings(void **state)
+static void test_many_of_other_spellings(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct spelt spelt;
 
     spelt_open(&spelt, f, "many_spelt_");
@@ -119,9 +118,8 @@ static void test_many_of_other_spellings(void **state)
 }
 
 /* The renewer sends the statement for many, also for one. */
-static void test_another_spelling_is_renewed(void **state)
+static void test_another_spelling_is_renewed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_acquire_options renewed = SQLOCK_ACQUIRE_INIT;
     sqlock_stats stats = SQLOCK_STATS_INIT;
     struct spelt spelt;
@@ -141,9 +139,8 @@ static void test_another_spelling_is_renewed(void **state)
 }
 
 /* A transaction has the row of one, which is passed over, and not lost. */
-static void test_another_spelling_is_passed_over(void **state)
+static void test_another_spelling_is_passed_over(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct spelt spelt;
     struct sql other;
 
@@ -167,9 +164,8 @@ static void test_another_spelling_is_passed_over(void **state)
 }
 
 /* The row is theirs: whoever waits for it waits until they give it. */
-static void test_another_spelling_is_waited_for(void **state)
+static void test_another_spelling_is_waited_for(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct spelt spelt;
     sqlock_lock *theirs;
     sqlock_registry *b;

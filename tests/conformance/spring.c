@@ -114,9 +114,8 @@ static int mixed(struct worker *worker)
     return rc;
 }
 
-static void test_peers_and_ours_exclude_each_other_under_load(void **state)
+static void test_peers_and_ours_exclude_each_other_under_load(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct mix mix = {.fixture = f, .rounds = check_scale(15, 500)};
     sqlock_options options = fixture_options(f);
     sqlock_registry *registries[2];
@@ -244,7 +243,7 @@ static void check_chance(struct fixture *f, struct rush *ours)
 
 /* A peer that nobody has seen, and that is not notified of a release, has its
  * first turn and then more, while ours use the lock without a pause. */
-static void test_a_peer_has_its_chance_beside_ours(void **state)
+static void test_a_peer_has_its_chance_beside_ours(struct fixture *f)
 {
     static const struct rush kinds[] = {
         {.what = "threads of one process", .registries = 1},
@@ -262,16 +261,15 @@ static void test_a_peer_has_its_chance_beside_ours(void **state)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct rush ours = kinds[i];
 
-        check_chance(*state, &ours);
+        check_chance(f, &ours);
     }
 }
 
 /* Our release sets the end of the lease far back, so that a peer whose clock is
  * behind sees at once that the lock is free.  sqlock_show() still tells when it
  * was released. */
-static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
+static void test_a_peer_with_a_late_clock_need_not_wait(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t released_us;
     sqlock_info *info;

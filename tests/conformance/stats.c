@@ -26,9 +26,8 @@ static sqlock_stats stats_of(struct fixture *f, sqlock_registry *registry)
     return stats;
 }
 
-static void test_each_end_of_an_acquisition_counts(void **state)
+static void test_each_end_of_an_acquisition_counts(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -64,9 +63,8 @@ static void test_each_end_of_an_acquisition_counts(void **state)
 }
 
 /* Of a server that may have forgotten leases also that. */
-static void test_opening_asks_one_question(void **state)
+static void test_opening_asks_one_question(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     char epoch[SQLOCK_EPOCH_SIZE] = "";
     bool may_forget;
@@ -79,9 +77,8 @@ static void test_opening_asks_one_question(void **state)
     registry_end(registry);
 }
 
-static void test_a_thread_alone_needs_one_connection(void **state)
+static void test_a_thread_alone_needs_one_connection(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 
@@ -92,9 +89,8 @@ static void test_a_thread_alone_needs_one_connection(void **state)
     registry_end(registry);
 }
 
-static void test_many_count_each(void **state)
+static void test_many_count_each(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *locks[3];
     sqlock_stats stats;
@@ -161,9 +157,8 @@ static sqlock_registry *listening(struct fixture *f, sqlock_level level)
     return fixture_registry(f, &options);
 }
 
-static void test_grants_and_releases_are_events_of_debugging(void **state)
+static void test_grants_and_releases_are_events_of_debugging(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_DEBUG);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct events acquired;
@@ -183,9 +178,8 @@ static void test_grants_and_releases_are_events_of_debugging(void **state)
     registry_end(registry);
 }
 
-static void test_a_lost_lease_is_told_and_counted_once(void **state)
+static void test_a_lost_lease_is_told_and_counted_once(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_INFO);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -209,9 +203,8 @@ static void test_a_lost_lease_is_told_and_counted_once(void **state)
     registry_end(registry);
 }
 
-static void test_a_watched_lease_that_ends_is_told(void **state)
+static void test_a_watched_lease_that_ends_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int fd = -1;
@@ -237,9 +230,8 @@ static void assert_readable(int fd)
 }
 
 /* A descriptor that is asked for after the loss tells of it, too. */
-static void test_a_loss_is_one_event_when_it_is_watched_again(void **state)
+static void test_a_loss_is_one_event_when_it_is_watched_again(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     eventfd_t count;
@@ -260,9 +252,9 @@ static void test_a_loss_is_one_event_when_it_is_watched_again(void **state)
 }
 
 /* Nobody watches the lease, which another owner of the process gets. */
-static void test_a_lease_that_was_set_aside_is_told_by_its_release(void **state)
+static void
+test_a_lease_that_was_set_aside_is_told_by_its_release(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *first = lock_obtain(registry, f->name);
     sqlock_lock *second = lock_obtain(registry, f->name);
@@ -280,9 +272,8 @@ static void test_a_lease_that_was_set_aside_is_told_by_its_release(void **state)
     registry_end(registry);
 }
 
-static void test_a_struct_of_another_size_is_refused(void **state)
+static void test_a_struct_of_another_size_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stats stats = {0};
     size_t first = offsetof(sqlock_stats, granted);
 

@@ -136,15 +136,15 @@ static void share_statements(struct fixture *f, uint32_t pool_size)
     disperse(&crowd, f);
 }
 
-static void test_threads_that_wait_share_statements(void **state)
+static void test_threads_that_wait_share_statements(struct fixture *f)
 {
-    share_statements(*state, 2);
+    share_statements(f, 2);
 }
 
 /* A connection for each thread does not let each send alone. */
-static void test_threads_share_statements_in_a_large_pool(void **state)
+static void test_threads_share_statements_in_a_large_pool(struct fixture *f)
 {
-    share_statements(*state, THREADS);
+    share_statements(f, THREADS);
 }
 
 /* The database has carried a statement out, and its answer is lost: each of
@@ -159,9 +159,8 @@ static int lose_some(void *context, const struct tap_event *event, int rc)
     return SQLOCK_EUNCERTAIN;
 }
 
-static void test_a_shared_statement_without_an_answer(void **state)
+static void test_a_shared_statement_without_an_answer(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct crowd crowd;
     struct workers workers;
 
@@ -191,9 +190,8 @@ static int be_refused_or_not(struct worker *worker)
     return 0;
 }
 
-static void test_a_locked_row_holds_up_no_other(void **state)
+static void test_a_locked_row_holds_up_no_other(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct crowd crowd;
     struct workers workers;
 
@@ -253,10 +251,9 @@ static int claim_often(struct worker *worker)
  * because of the table or the server: each is told that, and is not sent alone
  * with what is left of its time, after which nobody would know what became of
  * it. */
-static void test_a_refusal_of_several_is_each_ones(void **state)
+static void test_a_refusal_of_several_is_each_ones(struct fixture *f)
 {
     static const int refusals[] = {SQLOCK_EBUSY, SQLOCK_ECANCELED};
-    struct fixture *f = *state;
     struct refusal r;
     struct workers workers;
 
@@ -313,10 +310,9 @@ static void claim_at_once(struct alike *alike)
 
 /* With raw keys, "key" and "KEY" are one lock where the column compares so:
  * one statement about both would grant it twice. */
-static void test_keys_of_one_row_have_one_owner(void **state)
+static void test_keys_of_one_row_have_one_owner(struct fixture *f)
 {
     static const char table[] = "alike_LOCK";
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct alike alike = {0};
     char name[16];
@@ -391,9 +387,8 @@ static void *die(void *worker)
 
 /* The first thread leads, and so does the second, for the third and fourth:
  * those that are cancelled meanwhile go on to the end of the call. */
-static void test_cancelled_threads_finish_their_statement(void **state)
+static void test_cancelled_threads_finish_their_statement(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct held held = {0};
     struct worker workers[4] = {0};
 
@@ -441,9 +436,8 @@ static void *wait_and_die(void *worker)
 
 /* It gets the lock, and all that the call does besides: it reads the descriptor
  * of the loss, with a mutex locked that every call needs. */
-static void test_a_cancelled_waiter_finishes_its_call(void **state)
+static void test_a_cancelled_waiter_finishes_its_call(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct crowd crowd;
     struct worker worker = {.context = &crowd, .rc = 1};
     sqlock_lock *theirs;

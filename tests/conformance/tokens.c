@@ -54,9 +54,8 @@ static pid_t waits_for(struct sql *sql, int64_t session)
  * The peer commits, and a second claim is made.  If that is granted and
  * released, the peer acquires and releases once more.  Then the first claim
  * goes on.  The tokens must rise in the order of the grants. */
-static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
+static void test_F30_tokens_rise_past_a_claim_behind_a_peer(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct claims claims = {.granted = 0};
     struct claim first = {.claims = &claims,
                           .lock = lock_obtain(f->a, f->name)};

@@ -12,10 +12,8 @@
 #include "support/shop.h"
 #include "support/suite_main.h"
 
-static void test_scene(void **state)
+static void test_scene(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     play_scene(f, f->data);
 }
 
@@ -30,7 +28,7 @@ static void make_tests(struct topic *topic, const struct scenes *scenes)
         const struct scene *scene = &scenes->all[i];
 
         tests[i] = (struct test){.name = scene->test,
-                                 .function = test_scene,
+                                 .body = test_scene,
                                  .databases = scene->databases,
                                  .layouts = scene->layouts,
                                  .stops_server = scene->stops_server,

@@ -196,10 +196,9 @@ static void close_run(struct run *run)
     play_close(&run->play);
 }
 
-static void test_random_steps_go_as_in_the_model(void **state)
+static void test_random_steps_go_as_in_the_model(struct fixture *f)
 {
     static struct run run;
-    struct fixture *f = *state;
     int64_t until = check_deadline_ns(check_scale(5, 3600) * INT64_C(1000));
     unsigned long seed = first_seed();
     unsigned runs = 0;

@@ -218,33 +218,31 @@ static void check_certificate(struct fixture *f, const char *certificate,
     assert_protected(f, url, VERIFY);
 }
 
-static void test_F77_a_verified_server_is_connected_to(void **state)
+static void test_F77_a_verified_server_is_connected_to(struct fixture *f)
 {
-    struct fixture *f = *state;
     char url[1024];
 
     serve(f, "good");
     assert_protected(f, url_with(url, f, f->url, VERIFY, "ca.pem"), VERIFY);
 }
 
-static void test_F77_a_certificate_of_another_name_is_refused(void **state)
+static void test_F77_a_certificate_of_another_name_is_refused(struct fixture *f)
 {
-    check_certificate(*state, "wrong-name", "");
+    check_certificate(f, "wrong-name", "");
 }
 
-static void test_F77_an_expired_certificate_is_refused(void **state)
+static void test_F77_an_expired_certificate_is_refused(struct fixture *f)
 {
-    check_certificate(*state, "expired", "certificate");
+    check_certificate(f, "expired", "certificate");
 }
 
-static void test_F77_a_foreign_certificate_is_refused(void **state)
+static void test_F77_a_foreign_certificate_is_refused(struct fixture *f)
 {
-    check_certificate(*state, "foreign", "certificate");
+    check_certificate(f, "foreign", "certificate");
 }
 
-static void test_F77_a_missing_authority_is_refused(void **state)
+static void test_F77_a_missing_authority_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     char url[1024];
 
     serve(f, "good");
@@ -255,9 +253,8 @@ static void test_F77_a_missing_authority_is_refused(void **state)
 }
 
 /* The connection is encrypted, and the server's name is not checked. */
-static void test_F77_required_tls_does_not_look_at_the_name(void **state)
+static void test_F77_required_tls_does_not_look_at_the_name(struct fixture *f)
 {
-    struct fixture *f = *state;
     char url[1024];
 
     serve(f, "wrong-name");
@@ -265,9 +262,8 @@ static void test_F77_required_tls_does_not_look_at_the_name(void **state)
     serve(f, "good");
 }
 
-static void test_F77_a_server_without_tls_is_refused(void **state)
+static void test_F77_a_server_without_tls_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     char variable[64];
     const char *plain;
     char url[1024];
@@ -283,10 +279,10 @@ static void test_F77_a_server_without_tls_is_refused(void **state)
 
 /* The answer to the first packet of the handshake does not come in time, and
  * the server greets whoever asks again: it is slow, and refuses nothing. */
-static void test_F77_a_handshake_that_is_too_slow_is_no_refusal(void **state)
+static void
+test_F77_a_handshake_that_is_too_slow_is_no_refusal(struct fixture *f)
 {
     const struct proxy_plan late = {.point = PROXY_SENT, .act = PROXY_SWALLOW};
-    struct fixture *f = *state;
     struct proxy *proxy = proxy_open(f->database, f->url);
     char through[1024];
     char url[1024];
@@ -303,9 +299,8 @@ static void test_F77_a_handshake_that_is_too_slow_is_no_refusal(void **state)
 
 /* A Unix socket crosses no network, and the server has no TLS there: a URL that
  * demands a verified server connects all the same. */
-static void test_F77_a_unix_socket_needs_no_tls(void **state)
+static void test_F77_a_unix_socket_needs_no_tls(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *directory = getenv("SQLOCK_TEST_POSTGRES_SOCKET");
     char user[64], password[64], port[8], database[64];
     char plain[512], url[1024];

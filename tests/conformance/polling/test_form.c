@@ -90,9 +90,8 @@ static void end_by_hand(struct fixture *f, sqlock_registry *registry,
     assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
 }
 
-static void test_nothing_that_rings_is_sent(void **state)
+static void test_nothing_that_rings_is_sent(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *second = lock_obtain(registry, "polling: a second one");
@@ -117,9 +116,8 @@ static void test_nothing_that_rings_is_sent(void **state)
 
 /* with.sh has revoked PostgreSQL's functions of waiting, so the tests above
  * would have failed if they had called them. */
-static void test_functions_of_waiting_are_out_of_reach(void **state)
+static void test_functions_of_waiting_are_out_of_reach(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct sql sql;
 
     assert_int_equal(sql_open(&sql, f->database, f->url), 0);
@@ -167,9 +165,9 @@ static int take_turns(struct worker *worker)
     return rc < 0 ? worker_fail(worker, "%s", worker->err.message) : 0;
 }
 
-static void test_tokens_rise_from_holder_to_holder(void **state)
+static void test_tokens_rise_from_holder_to_holder(struct fixture *f)
 {
-    struct turns turns = {.fixture = *state};
+    struct turns turns = {.fixture = f};
     static struct workers workers;
 
     workers_start(&workers, TAKERS, take_turns, &turns);
@@ -179,9 +177,8 @@ static void test_tokens_rise_from_holder_to_holder(void **state)
 
 /* --- which form --- */
 
-static void test_the_url_chooses_the_form(void **state)
+static void test_the_url_chooses_the_form(struct fixture *f)
 {
-    struct fixture *f = *state;
     const sqlock_driver *queueing;
     const sqlock_driver *found;
     sqlock_capabilities gives;
@@ -243,9 +240,8 @@ static void await_grants(struct hot *hot, unsigned grants)
 /* Threads of one registry hand a lock to each other, 16 times in a row.
  * Another registry, which stands for another process and polls the row,
  * gets the lock too, each of three times. */
-static void test_another_process_has_its_turn(void **state)
+static void test_another_process_has_its_turn(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     sqlock_registry *registry;
@@ -293,9 +289,9 @@ static sqlock_registry *open_polling(struct fixture *f)
 
 /* Lower the permits below those that are taken: the row stays sqlock's, and is
  * not taken for that of a Spring service, whose permits cannot be set. */
-static void test_permits_below_those_taken_can_be_raised_again(void **state)
+static void
+test_permits_below_those_taken_can_be_raised_again(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = open_polling(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(registry, f->name);

@@ -9,9 +9,8 @@
 
 #include "suite.h"
 
-static void test_fails_in_a_transaction(void **state)
+static void test_fails_in_a_transaction(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     sqlock_tx *tx = NULL;
@@ -23,11 +22,11 @@ static void test_fails_in_a_transaction(void **state)
 
 /* Hang until the suite's alarm.  If LIMPING_FILE names a file, create it, and
  * hang without the alarm. */
-static void test_hangs(void **state)
+static void test_hangs(struct fixture *f)
 {
     const char *path = getenv("LIMPING_FILE");
 
-    (void)state;
+    (void)f;
     if (path != NULL) {
         int fd = creat(path, 0600);
 
@@ -39,15 +38,14 @@ static void test_hangs(void **state)
         continue;
 }
 
-static void test_is_killed(void **state)
+static void test_is_killed(struct fixture *f)
 {
-    (void)state;
+    (void)f;
     (void)raise(SIGKILL);
 }
 
-static void test_is_behind_them(void **state)
+static void test_is_behind_them(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
 

@@ -12,9 +12,8 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-static void test_all_items_are_listed(void **state)
+static void test_all_items_are_listed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     sqlock_stock_item *items = NULL;
     const char *names[] = {shop_item(f, 7), shop_item(f, 0)};
@@ -50,14 +49,13 @@ struct market {
 /* A program that was built when the structs had fewer members: nothing is
  * written behind those that it has. */
 static void
-test_structs_are_as_large_as_the_callers_header_has_them(void **state)
+test_structs_are_as_large_as_the_callers_header_has_them(struct fixture *f)
 {
     struct old_line {
         const char *item;
         int64_t quantity;
         int result;
     };
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *const items[] = {shop_item(f, 5), shop_item(f, 1)};
     struct old_line lines[] = {{items[0], 1, -1}, {items[1], 2, -1}};
@@ -90,9 +88,8 @@ test_structs_are_as_large_as_the_callers_header_has_them(void **state)
     sqlock_stock_close(stock);
 }
 
-static void test_a_struct_without_its_size_is_refused(void **state)
+static void test_a_struct_without_its_size_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 5);
     sqlock_stock_line line = {.item = item, .quantity = 1};
@@ -126,10 +123,9 @@ static void test_a_struct_without_its_size_is_refused(void **state)
 
 /* No header has such a row: the item's address would be read by half, or the
  * result be written behind the row. */
-static void test_a_row_that_ends_within_a_member_is_refused(void **state)
+static void test_a_row_that_ends_within_a_member_is_refused(struct fixture *f)
 {
     static const size_t sizes[] = {0, 1, 3, 8, 9, 12, 16, 20, 25, 31};
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 5);
     sqlock_stock_line lines[] = {{.item = item, .quantity = 1},

@@ -13,9 +13,8 @@ static void *call_until_cancelled(void *context)
 
 /* A thread that is cancelled while it leads answers its round, and makes
  * another thread the leader. */
-static void test_a_leader_that_dies_hands_over(void **state)
+static void test_a_leader_that_dies_hands_over(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct caller first = {.quantity = 1};
     struct worker leader = {.context = &first};
     struct worker followers[3];

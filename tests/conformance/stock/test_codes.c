@@ -262,9 +262,9 @@ static const struct contract_call calls[] = {
          IN_TRANSACTION),
 };
 
-static void test_stock_keeps_to_its_codes(void **state)
+static void test_stock_keeps_to_its_codes(struct fixture *f)
 {
-    contract_check(*state, calls, sizeof calls / sizeof *calls);
+    contract_check(f, calls, sizeof calls / sizeof *calls);
 }
 
 static const struct test tests[] = {

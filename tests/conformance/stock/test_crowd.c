@@ -342,37 +342,36 @@ static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
     sell_and_check(f, strategy, (f->database->bit & ON_SERVERS) != 0, disturb);
 }
 
-static void test_F34_conditional_counts_each_order_once(void **state)
+static void test_F34_conditional_counts_each_order_once(struct fixture *f)
 {
-    run_crowd(*state, SQLOCK_STOCK_CONDITIONAL);
+    run_crowd(f, SQLOCK_STOCK_CONDITIONAL);
 }
 
-static void test_F34_pessimistic_counts_each_order_once(void **state)
+static void test_F34_pessimistic_counts_each_order_once(struct fixture *f)
 {
-    run_crowd(*state, SQLOCK_STOCK_PESSIMISTIC);
+    run_crowd(f, SQLOCK_STOCK_PESSIMISTIC);
 }
 
-static void test_F34_optimistic_counts_each_order_once(void **state)
+static void test_F34_optimistic_counts_each_order_once(struct fixture *f)
 {
-    run_crowd(*state, SQLOCK_STOCK_OPTIMISTIC);
+    run_crowd(f, SQLOCK_STOCK_OPTIMISTIC);
 }
 
-static void test_F34_coalesced_counts_each_order_once(void **state)
+static void test_F34_coalesced_counts_each_order_once(struct fixture *f)
 {
-    run_crowd(*state, SQLOCK_STOCK_COALESCED);
+    run_crowd(f, SQLOCK_STOCK_COALESCED);
 }
 
 static void
-test_F34_coalesced_sells_out_while_processes_are_killed(void **state)
+test_F34_coalesced_sells_out_while_processes_are_killed(struct fixture *f)
 {
-    sell_and_check(*state, SQLOCK_STOCK_COALESCED, false, kill_until_sold_out);
+    sell_and_check(f, SQLOCK_STOCK_COALESCED, false, kill_until_sold_out);
 }
 
 /* Sellers that send each order twice, without an order id, deduct twice: the
  * checker must notice. */
-static void test_F34_the_checker_catches_double_deduction(void **state)
+static void test_F34_the_checker_catches_double_deduction(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct stage stage;
     struct told told;
 

@@ -11,9 +11,8 @@
 
 /* --- arguments --- */
 
-static void test_bad_arguments_are_refused(void **state)
+static void test_bad_arguments_are_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     char long_name[SQLOCK_ORDER_MAX + 2];
@@ -64,9 +63,8 @@ static void test_bad_arguments_are_refused(void **state)
 
 /* None of the items exists, so the greatest number of lines gets ENOTFOUND, and
  * one more line EINVAL. */
-static void test_as_many_items_as_are_allowed(void **state)
+static void test_as_many_items_as_are_allowed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     static sqlock_stock_line lines[SQLOCK_LINES_MAX + 1];
     static char names[SQLOCK_LINES_MAX + 1][16];
@@ -84,9 +82,8 @@ static void test_as_many_items_as_are_allowed(void **state)
     sqlock_stock_close(stock);
 }
 
-static void test_the_longest_names_and_odd_ones_work(void **state)
+static void test_the_longest_names_and_odd_ones_work(struct fixture *f)
 {
-    struct fixture *f = *state;
     char name[SQLOCK_ITEM_MAX + 1];
 
     memset(name, 'n', sizeof name - 1);
@@ -161,9 +158,8 @@ static void sell_goods(struct fixture *f, const char *table,
     sqlock_stock_close(stock);
 }
 
-static void test_the_applications_own_table(void **state)
+static void test_the_applications_own_table(struct fixture *f)
 {
-    struct fixture *f = *state;
     char table[64];
 
     shop_make_goods(f, "goods", table,
@@ -190,9 +186,8 @@ static void expect_refused(struct fixture *f, int expected,
     assert_null(stock);
 }
 
-static void test_tables_that_do_not_fit_are_refused(void **state)
+static void test_tables_that_do_not_fit_are_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock_options options;
     char table[64];
 
@@ -235,9 +230,8 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
 
 /* Without sqlock's tables of stock, a table of the application can be sold
  * from, but not with order ids or reservations. */
-static void test_without_our_tables_there_are_no_orders(void **state)
+static void test_without_our_tables_there_are_no_orders(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options registry_options = fixture_options(f);
     sqlock_stock_options options;
     sqlock_registry *registry;
@@ -284,9 +278,8 @@ static void test_without_our_tables_there_are_no_orders(void **state)
 
 /* A CHECK of the table refuses the second item of an order: the first item must
  * not be deducted either. */
-static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
+static void test_a_check_of_the_table_refuses_all_of_an_order(struct fixture *f)
 {
-    struct fixture *f = *state;
     char table[64];
 
     shop_make_goods(f, "goods", table,
@@ -327,11 +320,10 @@ static void grant(struct login *login, const struct fixture *f,
 }
 
 /* The login may read the tables, but not change them. */
-static void test_a_login_without_the_privilege_is_told_so(void **state)
+static void test_a_login_without_the_privilege_is_told_so(struct fixture *f)
 {
     static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
                                         "STOCK_RESERVATION"};
-    struct fixture *f = *state;
     const char *item = shop_item(f, 3);
     sqlock_registry *registry;
     sqlock_stock *stock;
@@ -381,10 +373,9 @@ static void sell_beside_what_is_over(struct fixture *f,
 
 /* The login sells what is the application's, and may not change reservations,
  * or not even see them: what it asks for too much is refused as ever. */
-static void test_who_may_not_take_back_is_refused_as_ever(void **state)
+static void test_who_may_not_take_back_is_refused_as_ever(struct fixture *f)
 {
     static const char *const rights[] = {"REFERENCES", "SELECT"};
-    struct fixture *f = *state;
     sqlock_stock_line line = {.item = "pen", .quantity = 2};
     sqlock_stock *stock;
     char table[64];
@@ -415,9 +406,8 @@ static void test_who_may_not_take_back_is_refused_as_ever(void **state)
 
 /* --- the schema --- */
 
-static void test_the_schema_is_text_too_and_made_once(void **state)
+static void test_the_schema_is_text_too_and_made_once(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     char *text = NULL;
 
@@ -451,9 +441,8 @@ static const char *loose_text(struct fixture *f)
 }
 
 /* An item that only the database takes for another one is not there. */
-static void test_items_are_compared_by_their_bytes(void **state)
+static void test_items_are_compared_by_their_bytes(struct fixture *f)
 {
-    struct fixture *f = *state;
     char table[64];
     char columns[200];
 
@@ -493,9 +482,8 @@ static void test_items_are_compared_by_their_bytes(void **state)
 }
 
 /* Tables of ours in which two orders are one are refused. */
-static void test_our_tables_must_compare_by_bytes(void **state)
+static void test_our_tables_must_compare_by_bytes(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
     sqlock_stock *stock = NULL;

@@ -14,9 +14,8 @@ static void expect_num(struct fixture *f, const char *table, int64_t expected)
 
 /* The change from a negative quantity does not fit into an entry: with an order
  * id the item cannot be set, without one it can. */
-static void test_a_change_beyond_a_number_is_not_recorded(void **state)
+static void test_a_change_beyond_a_number_is_not_recorded(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock;
     char table[64];
 
@@ -59,9 +58,8 @@ static int restore_there(struct fixture *f, sqlock_stock *stock,
 
 /* Without its strict mode, MySQL would store as much as fits, and report
  * success. */
-static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
+static void test_a_narrow_column_is_not_filled_beyond_its_end(struct fixture *f)
 {
-    struct fixture *f = *state;
     bool is_mysql = f->database->bit == ON_MYSQL;
     int64_t most = is_mysql ? 127 : 32767;
     sqlock_stock *stock;
@@ -111,10 +109,9 @@ static sqlock_stock *open_goods(struct fixture *f, const char *table,
 
 /* SQLite stores anything in an INTEGER column of a table that is not STRICT,
  * and takes a text for greater than any number. */
-static void test_what_is_no_integer_is_left_alone(void **state)
+static void test_what_is_no_integer_is_left_alone(struct fixture *f)
 {
     static const char *const items[] = {"text", "real", "blob", "null"};
-    struct fixture *f = *state;
     char table[64];
 
     shop_make_goods(f, "odd", table,
@@ -155,11 +152,10 @@ static void test_what_is_no_integer_is_left_alone(void **state)
 }
 
 /* An integer that the column of items cannot hold is no item. */
-static void test_an_item_beyond_its_column_is_not_there(void **state)
+static void test_an_item_beyond_its_column_is_not_there(struct fixture *f)
 {
     static const char *const items[] = {"3000000000", "-3000000000",
                                         "9223372036854775807"};
-    struct fixture *f = *state;
     int64_t there = -1;
     char table[64];
 

@@ -53,10 +53,8 @@ static int deduct_by(struct fixture *f, sqlock_stock *stock,
     return rc;
 }
 
-static void test_a_line_knows_what_is_left_without_an_answer(void **state)
+static void test_a_line_knows_what_is_left_without_an_answer(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
@@ -75,9 +73,8 @@ static void test_a_line_knows_what_is_left_without_an_answer(void **state)
 }
 
 /* Lines of an earlier call are sent again, with one that cannot be. */
-static void test_lines_that_are_not_sent_keep_no_old_answer(void **state)
+static void test_lines_that_are_not_sent_keep_no_old_answer(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     static const struct {

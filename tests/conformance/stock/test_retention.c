@@ -110,9 +110,8 @@ static int reap_or_sell(struct worker *worker)
     return 0;
 }
 
-static void test_many_are_forgotten_while_others_sell(void **state)
+static void test_many_are_forgotten_while_others_sell(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct crowd_of_old crowd = {
         .stocks = {shop_open_at(f->a, SQLOCK_STOCK_CONDITIONAL),
                    shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL)},
@@ -144,9 +143,8 @@ static int stop(void *context, const sqlock_stock_reaped *so_far)
     return 1;
 }
 
-static void test_a_reap_can_be_stopped_and_is_checked(void **state)
+static void test_a_reap_can_be_stopped_and_is_checked(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 1000);
     sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
@@ -241,11 +239,10 @@ static void create_stock(struct fixture *f, const sqlock_options *options)
     assert_ok(sqlock_stock_schema_create(f->url, options, &f->err));
 }
 
-static void test_init_gives_an_old_table_its_index(void **state)
+static void test_init_gives_an_old_table_its_index(struct fixture *f)
 {
     static const char *const names[] = {"STOCK", "STOCK_RESERVATION",
                                         "STOCK_ENTRY"};
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     bool tells_of_index = false;
     char prefix[48];

@@ -27,9 +27,8 @@ static int cancel_the_way_back(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_what_cannot_be_taken_back_is_not_committed(void **state)
+static void test_what_cannot_be_taken_back_is_not_committed(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -49,9 +48,8 @@ static void test_what_cannot_be_taken_back_is_not_committed(void **state)
     registry_end(registry);
 }
 
-static void test_a_transaction_of_another_registry_is_refused(void **state)
+static void test_a_transaction_of_another_registry_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_stock *stock = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
     sqlock_tx *tx = begin(f);
 

@@ -11,9 +11,8 @@
 
 #include "support/workers.h"
 
-static void test_statement_binds_and_gives_rows(void **state)
+static void test_statement_binds_and_gives_rows(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = tx_begin(f);
     const sqlock_value values[] = {sqlock_text("it's ? \"x\""),
                                    sqlock_integer(-7), sqlock_text(NULL),
@@ -64,11 +63,10 @@ static int adopt_a_pipeline(struct worker *worker)
 
 /* In a pipeline our statements would go behind those of the application, and
  * their results, too: the call would wait for ever. */
-static void test_a_pipeline_is_not_adopted(void **state)
+static void test_a_pipeline_is_not_adopted(struct fixture *f)
 {
     static struct adopting adopting;
     static struct worker worker;
-    struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
 
@@ -86,9 +84,8 @@ static void test_a_pipeline_is_not_adopted(void **state)
 }
 
 /* Standard error belongs to the application: no message may go there. */
-static void test_adopting_prints_nothing(void **state)
+static void test_adopting_prints_nothing(struct fixture *f)
 {
-    struct fixture *f = *state;
     FILE *printed = tmpfile();
     int errors = dup(STDERR_FILENO);
     struct app app;

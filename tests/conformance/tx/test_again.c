@@ -9,9 +9,8 @@
 
 #include "support/pooler.h"
 
-static void test_a_guarded_transaction_takes_three_trips(void **state)
+static void test_a_guarded_transaction_takes_three_trips(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_own(f, &c);
@@ -31,9 +30,8 @@ static long long prepared(struct app *app)
 /* The application would deallocate them again, so they are not prepared
  * again. */
 static void
-test_statements_that_are_deallocated_are_not_prepared_again(void **state)
+test_statements_that_are_deallocated_are_not_prepared_again(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_own(f, &c);
@@ -50,9 +48,8 @@ test_statements_that_are_deallocated_are_not_prepared_again(void **state)
 }
 
 /* The handle stays, and its session is another one. */
-static void test_a_handle_may_get_another_session(void **state)
+static void test_a_handle_may_get_another_session(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_own(f, &c);
@@ -66,9 +63,8 @@ static void test_a_handle_may_get_another_session(void **state)
 }
 
 /* Each registry has names of its own. */
-static void test_two_registries_adopt_one_connection(void **state)
+static void test_two_registries_adopt_one_connection(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *other;
     struct counted c;
     char name[96];
@@ -93,9 +89,8 @@ static void test_two_registries_adopt_one_connection(void **state)
 
 /* The connection is cut while the transaction begins: nothing is adopted, and
  * the server rolls back. */
-static void test_a_connection_is_cut_while_it_is_recognized(void **state)
+static void test_a_connection_is_cut_while_it_is_recognized(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
     int rc;
 
@@ -119,9 +114,9 @@ static void test_a_connection_is_cut_while_it_is_recognized(void **state)
 
 /* In a pipeline that the application has begun after the adoption, a statement
  * would stand behind its own. */
-static void test_a_pipeline_begun_after_the_adoption_is_refused(void **state)
+static void
+test_a_pipeline_begun_after_the_adoption_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
     sqlock_tx *tx;
 
@@ -140,9 +135,8 @@ static void test_a_pipeline_begun_after_the_adoption_is_refused(void **state)
 }
 
 /* A pooler lends sessions to others, which find nothing of ours there. */
-static void test_nothing_is_prepared_behind_a_pooler(void **state)
+static void test_nothing_is_prepared_behind_a_pooler(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct pooler pooler;
     sqlock_lock *lock;
     struct app app;

@@ -7,9 +7,8 @@
 
 /* The application commits by itself and begins again: so the lease is checked
  * again by its row. */
-static void test_a_transaction_begun_again_is_checked(void **state)
+static void test_a_transaction_begun_again_is_checked(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
     sqlock_tx *tx;
 
@@ -33,9 +32,8 @@ static void test_a_transaction_begun_again_is_checked(void **state)
 /* Two transactions of the library on one connection, the second of which was
  * begun after the application had committed the first: the first one's commit
  * does not take the second one's savepoint for its own. */
-static void test_a_transaction_resumed_again_is_checked(void **state)
+static void test_a_transaction_resumed_again_is_checked(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *other;
     sqlock_tx *first;
     sqlock_tx *second;
@@ -60,9 +58,8 @@ static void test_a_transaction_resumed_again_is_checked(void **state)
 
 /* A ROLLBACK TO SAVEPOINT before the guard releases the row, if InnoDB had no
  * part in the transaction yet.  A savepoint after it changes nothing. */
-static void test_a_guard_is_checked_after_a_savepoint(void **state)
+static void test_a_guard_is_checked_after_a_savepoint(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
     sqlock_tx *tx;
 
@@ -92,10 +89,8 @@ static void test_a_guard_is_checked_after_a_savepoint(void **state)
 }
 
 /* Without the answer to the commit nobody knows whether it happened. */
-static void test_a_commit_without_an_answer_is_uncertain(void **state)
+static void test_a_commit_without_an_answer_is_uncertain(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (int point = PROXY_BEFORE; point <= PROXY_SENT; point++) {
         struct proxy_plan plan = {.point = (enum proxy_point)point,
                                   .act = PROXY_CUT,
@@ -118,9 +113,8 @@ static void test_a_commit_without_an_answer_is_uncertain(void **state)
 
 /* Each registry has names of its own: the first one's commit does not take the
  * savepoint of the second one's guard for its own. */
-static void test_two_registries_adopt_one_connection(void **state)
+static void test_two_registries_adopt_one_connection(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *other;
     struct counted c;
     sqlock_tx *first;

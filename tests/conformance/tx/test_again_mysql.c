@@ -10,9 +10,8 @@
 
 #include "lock/registry.h"
 
-static void test_a_guarded_transaction_takes_three_trips(void **state)
+static void test_a_guarded_transaction_takes_three_trips(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_mariadb(f, &c);
@@ -26,9 +25,8 @@ static void test_a_guarded_transaction_takes_three_trips(void **state)
 }
 
 /* Oracle's MySQL keeps no blocks of statements. */
-static void test_each_adoption_on_mysql_is_as_the_first(void **state)
+static void test_each_adoption_on_mysql_is_as_the_first(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     if (!fixture_is_oracles(f)) /* make test-mysql */
@@ -46,10 +44,8 @@ enum forgets { RESET, CHANGE_USER };
 /* The application would have them forgotten again, so they are not prepared
  * again. */
 static void
-test_statements_that_are_forgotten_are_not_prepared_again(void **state)
+test_statements_that_are_forgotten_are_not_prepared_again(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (int how = RESET; how <= CHANGE_USER; how++) {
         long long before;
         struct counted c;
@@ -69,9 +65,8 @@ test_statements_that_are_forgotten_are_not_prepared_again(void **state)
 /* --- another session --- */
 
 /* The handle stays, and its session is another one. */
-static void test_a_handle_may_get_another_session(void **state)
+static void test_a_handle_may_get_another_session(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_known(f, &c);
@@ -84,9 +79,8 @@ static void test_a_handle_may_get_another_session(void **state)
 }
 
 /* A pooler tells the client library another number than the server's. */
-static void test_nothing_is_prepared_behind_a_pooler(void **state)
+static void test_nothing_is_prepared_behind_a_pooler(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct counted c;
 
     counted_open_mariadb(f, &c);
@@ -109,9 +103,8 @@ static void leave_database(struct app *app, char left[256])
 
 /* Another database is refused, as at the first adoption; what was prepared is
  * of use again once the application is back. */
-static void test_a_session_in_another_database_is_refused(void **state)
+static void test_a_session_in_another_database_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = NULL;
     struct counted c;
     char database[256];
@@ -127,9 +120,9 @@ static void test_a_session_in_another_database_is_refused(void **state)
 }
 
 /* In such a transaction, too, the session must have the registry's database. */
-static void test_such_a_transaction_in_another_database_is_refused(void **state)
+static void
+test_such_a_transaction_in_another_database_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = NULL;
     struct counted c;
     char database[256];
@@ -147,9 +140,8 @@ static void test_such_a_transaction_in_another_database_is_refused(void **state)
 }
 
 /* A result that the application has not read yet is told as such. */
-static void test_a_result_in_progress_is_refused(void **state)
+static void test_a_result_in_progress_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = NULL;
     struct counted c;
 
@@ -164,9 +156,8 @@ static void test_a_result_in_progress_is_refused(void **state)
 }
 
 /* An answer may have more results than the one that was read. */
-static void test_a_result_that_is_still_to_come_is_refused(void **state)
+static void test_a_result_that_is_still_to_come_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = NULL;
     struct counted c;
 
@@ -190,14 +181,14 @@ static void replace_begin(struct fixture *f, struct app *app, const char *body)
 
 /* Nothing has begun, or something has in spite of an error: the transaction is
  * begun as at the first adoption, and is whole. */
-static void test_a_transaction_begins_whatever_the_session_runs(void **state)
+static void
+test_a_transaction_begins_whatever_the_session_runs(struct fixture *f)
 {
     static const char *const bodies[] = {
         "DO ?",
         "BEGIN NOT ATOMIC IF ? IS NULL OR TRUE THEN START TRANSACTION; "
         "SIGNAL SQLSTATE ''45001'' SET MYSQL_ERRNO = 30001; END IF; END",
     };
-    struct fixture *f = *state;
     struct counted c;
     sqlock_tx *tx;
 
@@ -225,9 +216,8 @@ static void test_a_transaction_begins_whatever_the_session_runs(void **state)
 /* --- the registry --- */
 
 /* A registry uses nothing that another one has left in the session. */
-static void test_a_connection_outlives_a_registry(void **state)
+static void test_a_connection_outlives_a_registry(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *other;
@@ -252,10 +242,8 @@ static void test_a_connection_outlives_a_registry(void **state)
 }
 
 /* A new connection may get the address of the old one's handle. */
-static void test_a_registry_outlives_connections(void **state)
+static void test_a_registry_outlives_connections(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 3; i++) {
         struct counted c;
 
@@ -268,9 +256,8 @@ static void test_a_registry_outlives_connections(void **state)
 }
 
 /* A child process inherits the connection, and may not use the registry. */
-static void test_a_child_process_is_refused(void **state)
+static void test_a_child_process_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_tx *tx = NULL;
     struct counted c;
     int status = -1;

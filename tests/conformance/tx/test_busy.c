@@ -58,9 +58,8 @@ static void assert_no_gap_is_locked(struct fixture *f, const char *name)
     }
 }
 
-static void test_a_busy_name_locks_no_gap(void **state)
+static void test_a_busy_name_locks_no_gap(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     struct session a;
     struct session b;
@@ -76,9 +75,8 @@ static void test_a_busy_name_locks_no_gap(void **state)
     sessions_close(&a, &b);
 }
 
-static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
+static void test_a_busy_lease_locks_no_gap_for_its_guard(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct sql dba;
     struct session s;
@@ -102,9 +100,8 @@ static bool rolls_back_on_timeout(struct fixture *f)
 /* EBUSY undoes nothing that the transaction has written.  A server with
  * innodb_rollback_on_timeout rolls back the whole transaction: then each call
  * returns ERETRY. */
-static void test_F21_busy_undoes_nothing_in_silence(void **state)
+static void test_F21_busy_undoes_nothing_in_silence(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     struct session a;
     struct session b;

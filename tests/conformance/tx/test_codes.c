@@ -170,21 +170,20 @@ static const struct contract_call calls[] = {
          BEGIN_CODES | LOCK_CODES | COMMIT_CODES),
 };
 
-static void test_transactions_keep_to_their_codes(void **state)
+static void test_transactions_keep_to_their_codes(struct fixture *f)
 {
-    contract_check(*state, calls, sizeof calls / sizeof *calls);
+    contract_check(f, calls, sizeof calls / sizeof *calls);
 }
 
 /* --- on the application's connection --- */
 
 /* The server ends the session, and the application notices by a statement of
  * its own: each call of the library then returns ELOST. */
-static void test_a_terminated_connection_is_lost(void **state)
+static void test_a_terminated_connection_is_lost(struct fixture *f)
 {
     static int (*const on_a_tx[])(struct contract *, sqlock_error *) = {
         call_execute, call_lock,   call_lock_row, call_fence,
         call_version, call_update, call_commit};
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
 
     for (size_t i = 0; i < sizeof on_a_tx / sizeof *on_a_tx; i++) {
@@ -207,10 +206,8 @@ static void test_a_terminated_connection_is_lost(void **state)
 /* --- a lease that a guard finds gone --- */
 
 /* The caller's lock says so, too, from then on. */
-static void test_a_guard_that_fails_ends_the_lease(void **state)
+static void test_a_guard_that_fails_ends_the_lease(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (int is_taken = 0; is_taken <= 1; is_taken++) {
         int code = is_taken != 0 ? SQLOCK_ELOST : SQLOCK_EEXPIRED;
         sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -276,9 +273,8 @@ static const char *words_of(const struct fixture *f)
 
 /* The registry's limit ends it.  If a busy machine brings the server's answer
  * too late (ELOST), try again. */
-static void test_a_statement_that_takes_too_long_times_out(void **state)
+static void test_a_statement_that_takes_too_long_times_out(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     int64_t until = check_deadline_ns(PATIENCE_MS);
     struct slow slow = {.f = f};
@@ -380,9 +376,8 @@ static int call_on_view(struct fixture *f, sqlock_registry *registry,
 /* The server ends them, and says why.  On PostgreSQL that aborts the
  * transaction, which goes on from a savepoint; SQLite rolls all of it back
  * after a call that writes. */
-static void test_each_call_on_a_slow_table_times_out(void **state)
+static void test_each_call_on_a_slow_table_times_out(struct fixture *f)
 {
-    struct fixture *f = *state;
     /* Oracle's MySQL limits what only reads. */
     size_t calls_of = fixture_is_oracles(f) ? 2 : 4;
     sqlock_registry *registry = open_limited(f);
@@ -424,9 +419,8 @@ static int come_late(void *context, const struct tap_event *event)
 
 /* The client's own limit, before anything is sent, in each call on a
  * transaction. */
-static void test_each_call_that_comes_too_late_times_out(void **state)
+static void test_each_call_that_comes_too_late_times_out(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct contract c = {.f = f, .registry = open_limited(f)};
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -465,9 +459,8 @@ static int sleep_long(struct worker *worker)
 }
 
 /* Somebody else ends the statement before its time is over. */
-static void test_a_statement_that_is_cancelled_is_told_so(void **state)
+static void test_a_statement_that_is_cancelled_is_told_so(struct fixture *f)
 {
-    struct fixture *f = *state;
     bool is_postgres = f->database->bit == ON_POSTGRES;
     int64_t until = check_deadline_ns(PATIENCE_MS);
     sqlock_options options = fixture_options(f);

@@ -76,9 +76,8 @@ static void close_named(struct fixture *f, sqlock_registry *registry)
 
 /* Both connections lead to the new server. */
 static void
-test_another_server_is_adopted_when_the_registry_has_it(void **state)
+test_another_server_is_adopted_when_the_registry_has_it(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = open_named(f);
 
     adopt_and_end(f, registry);
@@ -100,9 +99,8 @@ static void note_epoch(struct lk_epoch *epoch, const char *now)
 /* The application's connection, which still reads what was there before, leads
  * to the server that the registry has left: its epoch has changed. */
 static void
-test_the_server_before_is_refused_after_a_change_of_epoch(void **state)
+test_the_server_before_is_refused_after_a_change_of_epoch(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = open_named(f);
     struct lk_epoch *epoch = &((struct lk_store *)registry)->db.epoch;
     sqlock_tx *tx = NULL;
@@ -163,10 +161,9 @@ static void expect_refusal(struct fixture *f, sqlock_registry *registry,
 }
 
 /* It was recognized in the epoch before. */
-static void
-test_a_recognized_connection_is_refused_after_a_change_of_epoch(void **state)
+static void test_a_recognized_connection_is_refused_after_a_change_of_epoch(
+    struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_registry *registry = open_recognized(f, &app);
 
@@ -176,10 +173,9 @@ test_a_recognized_connection_is_refused_after_a_change_of_epoch(void **state)
 }
 
 /* Nothing but another connection of the application has shown the change. */
-static void
-test_a_recognized_connection_is_refused_once_another_was_adopted(void **state)
+static void test_a_recognized_connection_is_refused_once_another_was_adopted(
+    struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_registry *registry = open_recognized(f, &app);
 

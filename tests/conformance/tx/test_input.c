@@ -9,7 +9,7 @@
 #define A16 "aaaaaaaaaaaaaaaa"
 #define A64 A16 A16 A16 A16
 
-static void test_names_with_sql_in_them_are_refused(void **state)
+static void test_names_with_sql_in_them_are_refused(struct fixture *f)
 {
     static const char *const bad[] = {
         "",
@@ -30,7 +30,6 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         NULL,
         A64 A64 A64 A64 A64,
     };
-    struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
 
@@ -62,9 +61,8 @@ static void test_names_with_sql_in_them_are_refused(void **state)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_values_with_sql_in_them_are_values(void **state)
+static void test_values_with_sql_in_them_are_values(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *evil = "x', a = 0 WHERE 1=1; --";
     sqlock_table table = stock_table(f);
     sqlock_value one = sqlock_integer(1);
@@ -86,9 +84,8 @@ static void test_values_with_sql_in_them_are_values(void **state)
     assert_int_equal(stock_value(f, 1), 100);
 }
 
-static void test_missing_table_column_and_wrong_type(void **state)
+static void test_missing_table_column_and_wrong_type(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);
     sqlock_value text = sqlock_text("not a number");
     sqlock_value name = sqlock_text("no_such_column");
@@ -142,9 +139,8 @@ static void test_missing_table_column_and_wrong_type(void **state)
 
 /* Two assignments of a column would leave one of them: no rise of the
  * version. */
-static void test_column_in_two_roles_is_refused(void **state)
+static void test_column_in_two_roles_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_assignment set[] = {{"version", sqlock_integer(1)}};
@@ -171,9 +167,8 @@ static void test_column_in_two_roles_is_refused(void **state)
 }
 
 /* These databases ignore the case of a column's name. */
-static void test_version_in_capitals_is_not_assigned(void **state)
+static void test_version_in_capitals_is_not_assigned(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_value one = sqlock_integer(1);
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
@@ -192,9 +187,8 @@ static void test_version_in_capitals_is_not_assigned(void **state)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
 }
 
-static void test_nulls_and_numbers_out_of_range(void **state)
+static void test_nulls_and_numbers_out_of_range(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     const char *none[] = {NULL};
     sqlock_table table = stock_table(f);
@@ -247,9 +241,8 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_connection_of_another_database_is_refused(void **state)
+static void test_connection_of_another_database_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     char url[1024];
     struct app app;
     sqlock_tx *tx;
@@ -283,11 +276,10 @@ static void test_connection_of_another_database_is_refused(void **state)
 }
 
 /* A transaction without the file's locks guards nothing. */
-static void test_connection_without_locks_is_refused(void **state)
+static void test_connection_without_locks_is_refused(struct fixture *f)
 {
     static const char *const parameters[] = {
         "nolock=1", "immutable=1", "vfs=unix-none", "vfs=unix-dotfile"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
         char url[1024];
@@ -306,9 +298,8 @@ static void test_connection_without_locks_is_refused(void **state)
 
 /* Under REPEATABLE READ, the adoption sends no query, since that would take the
  * snapshot; so only the first lock notices that the database is another one. */
-static void test_another_database_is_noticed_with_a_snapshot(void **state)
+static void test_another_database_is_noticed_with_a_snapshot(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     const char *admin = database_admin_url(f->database);
     char url[1024];
@@ -326,9 +317,8 @@ static void test_another_database_is_noticed_with_a_snapshot(void **state)
     app_close(&app);
 }
 
-static void test_aborted_transaction_is_not_adopted(void **state)
+static void test_aborted_transaction_is_not_adopted(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
 
@@ -343,9 +333,8 @@ static void test_aborted_transaction_is_not_adopted(void **state)
     app_close(&app);
 }
 
-static void test_F41_a_connection_that_reconnects_is_refused(void **state)
+static void test_F41_a_connection_that_reconnects_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
 
@@ -361,9 +350,8 @@ static void test_F41_a_connection_that_reconnects_is_refused(void **state)
 }
 
 static void
-test_F20_a_connection_that_counts_found_rows_is_refused(void **state)
+test_F20_a_connection_that_counts_found_rows_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
 
@@ -374,9 +362,8 @@ test_F20_a_connection_that_counts_found_rows_is_refused(void **state)
     app_close(&app);
 }
 
-static void test_wrong_number_of_parameters(void **state)
+static void test_wrong_number_of_parameters(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
     static const size_t counts[] = {2, 0};
     char text[160];
@@ -398,10 +385,9 @@ static void test_wrong_number_of_parameters(void **state)
 }
 
 /* No parameters make SQL of what is none, with or without a question mark. */
-static void test_no_sql_is_an_error_of_the_database(void **state)
+static void test_no_sql_is_an_error_of_the_database(struct fixture *f)
 {
     static const char *const texts[] = {"SELECT ? ?", "SELEKT 1", "SELECT '?"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
@@ -415,9 +401,8 @@ static void test_no_sql_is_an_error_of_the_database(void **state)
     }
 }
 
-static void test_the_owner_of_a_fence_has_a_length(void **state)
+static void test_the_owner_of_a_fence_has_a_length(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_table table = stock_table(f);
     sqlock_value one = sqlock_integer(1);
     sqlock_tx *tx = tx_begin(f);
@@ -434,9 +419,8 @@ static void test_the_owner_of_a_fence_has_a_length(void **state)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
 }
 
-static void test_F41_no_other_session_of_the_library_commits(void **state)
+static void test_F41_no_other_session_of_the_library_commits(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
 

@@ -134,9 +134,8 @@ static void assert_seen(struct fixture *f, const char *commit)
     forget_seen(f);
 }
 
-static void test_a_claim_takes_its_settings_along(void **state)
+static void test_a_claim_takes_its_settings_along(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct shared shared;
     sqlock_lock *locks[2];
     char name[80];
@@ -162,9 +161,8 @@ static void test_a_claim_takes_its_settings_along(void **state)
 }
 
 /* An error in the transaction that a statement is sent in ends there. */
-static void test_a_failed_claim_leaves_nothing(void **state)
+static void test_a_failed_claim_leaves_nothing(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct shared shared;
     sqlock_lock *held = lock_obtain(f->a, f->name);
     sqlock_lock *lock;
@@ -186,9 +184,8 @@ static void test_a_failed_claim_leaves_nothing(void **state)
 
 /* The statement that the registry gave up is ended by the server, since the
  * limit that was sent with it applies to it. */
-static void test_the_limit_of_a_statement_goes_with_it(void **state)
+static void test_the_limit_of_a_statement_goes_with_it(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct shared shared;
     sqlock_lock *lock;
@@ -224,9 +221,8 @@ static void show(struct fixture *f, sqlock_tx *tx, const char *setting,
     sqlock_result_clear(&result);
 }
 
-static void test_a_transaction_takes_its_settings_along(void **state)
+static void test_a_transaction_takes_its_settings_along(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct shared shared;
     sqlock_tx *tx;
 
@@ -244,9 +240,8 @@ static void test_a_transaction_takes_its_settings_along(void **state)
 
 /* The application's own connection leads through the pooler, too: its
  * transaction keeps the settings that it has. */
-static void test_an_adopted_transaction_leaves_nothing(void **state)
+static void test_an_adopted_transaction_leaves_nothing(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     struct shared shared;
     sqlock_lock *lock;
@@ -272,9 +267,8 @@ static void test_an_adopted_transaction_leaves_nothing(void **state)
 
 /* With two sessions by turns, each statement of a client finds another one, but
  * two clients in step find the same ones again and again. */
-static void test_the_doctor_leaves_no_lock_on_a_session(void **state)
+static void test_the_doctor_leaves_no_lock_on_a_session(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_capabilities gives = {.size = sizeof gives};
     sqlock_check *checks = NULL;
@@ -307,9 +301,8 @@ static void test_the_doctor_leaves_no_lock_on_a_session(void **state)
 }
 
 /* A crash of the server does not end the session that the pooler shows. */
-static void test_fast_leases_need_sessions_of_their_own(void **state)
+static void test_fast_leases_need_sessions_of_their_own(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;
     struct pooler pooler;

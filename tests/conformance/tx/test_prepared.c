@@ -71,9 +71,8 @@ static long long prepared(struct fixture *f, struct story *story)
     return count;
 }
 
-static void test_a_statement_is_prepared_once(void **state)
+static void test_a_statement_is_prepared_once(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct story story;
     long long before;
 
@@ -87,9 +86,8 @@ static void test_a_statement_is_prepared_once(void **state)
     registry_end(story.registry);
 }
 
-static void test_a_statement_takes_parameters_of_every_type(void **state)
+static void test_a_statement_takes_parameters_of_every_type(struct fixture *f)
 {
-    struct fixture *f = *state;
     const sqlock_value written[] = {sqlock_integer(7), sqlock_text("seven"),
                                     sqlock_text(NULL)};
     static const char *const read[] = {"7", "seven", "null"};
@@ -104,9 +102,8 @@ static void test_a_statement_takes_parameters_of_every_type(void **state)
 }
 
 /* Two parameters whose types are exchanged are those of another statement. */
-static void test_types_count_in_their_order(void **state)
+static void test_types_count_in_their_order(struct fixture *f)
 {
-    struct fixture *f = *state;
     const sqlock_value values[] = {sqlock_integer(7), sqlock_text("seven"),
                                    sqlock_integer(7)};
     char text[200];
@@ -138,9 +135,8 @@ static int write_again(struct fixture *f, struct story *story,
     return rc == SQLOCK_ERETRY ? write_state(f, story, state) : rc;
 }
 
-static void test_a_statement_outlives_a_change_of_its_table(void **state)
+static void test_a_statement_outlives_a_change_of_its_table(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct story story;
 
     story_open(f, &story);
@@ -163,9 +159,8 @@ static void test_a_statement_outlives_a_change_of_its_table(void **state)
     registry_end(story.registry);
 }
 
-static void test_a_statement_means_a_table_of_the_session(void **state)
+static void test_a_statement_means_a_table_of_the_session(struct fixture *f)
 {
-    struct fixture *f = *state;
     const sqlock_value values[] = {sqlock_text("lost"), sqlock_integer(1)};
     struct story story;
     sqlock_tx *tx;
@@ -186,9 +181,9 @@ static void test_a_statement_means_a_table_of_the_session(void **state)
 
 /* A trigger refuses some states, by errors that a change of the table has, too:
  * those end the transaction as such, at the latest when it is tried again. */
-static void test_a_statement_that_a_trigger_refuses_is_told_so(void **state)
+static void
+test_a_statement_that_a_trigger_refuses_is_told_so(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = stock_name(f);
     struct story story;
 
@@ -218,9 +213,8 @@ static void test_a_statement_that_a_trigger_refuses_is_told_so(void **state)
 }
 
 /* More texts than have numbers. */
-static void test_any_number_of_statements_may_be_sent(void **state)
+static void test_any_number_of_statements_may_be_sent(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct story story;
 
     story_open(f, &story);

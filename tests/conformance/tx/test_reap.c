@@ -22,9 +22,8 @@ static int64_t reap(struct fixture *f, int64_t retention_ms)
     return removed;
 }
 
-static void test_names_that_nobody_has_locked_are_reaped(void **state)
+static void test_names_that_nobody_has_locked_are_reaped(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct session a;
     struct session b;
 
@@ -51,10 +50,8 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
 }
 
 /* The accounts of Spring services are leases in the same region. */
-static void test_accounts_that_ended_are_reaped(void **state)
+static void test_accounts_that_ended_are_reaped(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     (void)reap(f, 0);
     fixture_put_row(f, "s-ended", "DEFAULT#tx", "somebody", -60000000,
                     -30000000);
@@ -70,9 +67,8 @@ static void test_accounts_that_ended_are_reaped(void **state)
 /* A session waits for a name whose row another one deletes: it gets the name
  * with a new row, or gets ERETRY and then the name; and nobody else can lock
  * it. */
-static void test_row_is_deleted_under_a_waiter(void **state)
+static void test_row_is_deleted_under_a_waiter(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct session a;
     struct session b;
     struct app dba;
@@ -184,9 +180,8 @@ static int lock_again_and_again(struct worker *worker)
     return 0;
 }
 
-static void test_reaping_never_lets_two_have_a_name(void **state)
+static void test_reaping_never_lets_two_have_a_name(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct race race = {.f = f};
     struct workers workers;
 

@@ -25,12 +25,11 @@ static int follow_script(void *context, sqlock_tx *tx, sqlock_error *err)
     return rc;
 }
 
-static void test_retry_counts_and_gives_up(void **state)
+static void test_retry_counts_and_gives_up(struct fixture *f)
 {
     static const int codes[] = {SQLOCK_ECONFLICT, SQLOCK_ERETRY,
                                 SQLOCK_ECONFLICT, 0};
     static const int fatal[] = {SQLOCK_EDATABASE};
-    struct fixture *f = *state;
     struct script script = {.codes = codes};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
 
@@ -62,9 +61,8 @@ static int never_succeed(void *context, sqlock_tx *tx, sqlock_error *err)
 }
 
 /* deadline_ms ends the attempts, not sooner than one pause before that time. */
-static void test_retry_gives_up_at_its_deadline(void **state)
+static void test_retry_gives_up_at_its_deadline(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
     unsigned attempts = 0;
     int64_t began = sqlock_monotonic_ns();
@@ -102,9 +100,8 @@ static int note_the_pause(void *context, sqlock_tx *tx, sqlock_error *err)
 }
 
 /* There is a pause before each attempt but the first. */
-static void test_retry_pauses_before_each_attempt(void **state)
+static void test_retry_pauses_before_each_attempt(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct waits waits = {.least_ns = INT64_MAX};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
 
@@ -144,9 +141,9 @@ static int refuse_first_commit(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
+static void
+test_retry_of_a_refused_commit_and_none_of_a_lost_one(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *tapped = fixture_tapped(f, NULL);
     struct addition addition = {.fixture = f};
     atomic_int left = 2;
@@ -181,10 +178,9 @@ static int refuse_with_text(void *context, sqlock_tx *tx, sqlock_error *err)
 
 /* The application's own result has its own text, and not that of an earlier
  * attempt. */
-static void test_retry_hands_out_the_text_of_the_last_attempt(void **state)
+static void test_retry_hands_out_the_text_of_the_last_attempt(struct fixture *f)
 {
     static const int codes[] = {SQLOCK_ERETRY, 7};
-    struct fixture *f = *state;
     struct script script = {.codes = codes};
     sqlock_error err = {0};
 
@@ -199,9 +195,9 @@ static void test_retry_hands_out_the_text_of_the_last_attempt(void **state)
 }
 
 /* A positive result is the application's own, and no success. */
-static void test_retry_commits_nothing_after_a_positive_result(void **state)
+static void
+test_retry_commits_nothing_after_a_positive_result(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct addition addition = {.fixture = f};
 
     assert_int_equal(

@@ -54,9 +54,8 @@ static int act_alone(struct fixture *f, sqlock_registry *registry, enum act act)
     return rc;
 }
 
-static void test_no_right_to_the_applications_table(void **state)
+static void test_no_right_to_the_applications_table(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     struct login login;
 
@@ -70,9 +69,8 @@ static void test_no_right_to_the_applications_table(void **state)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_a_right_to_read_is_none_to_write(void **state)
+static void test_a_right_to_read_is_none_to_write(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry;
     struct login login;
     int rc;
@@ -97,9 +95,8 @@ static void test_a_right_to_read_is_none_to_write(void **state)
 
 /* The user may write the application's table, but has no right to the lock
  * table. */
-static void test_no_right_to_the_lock_table(void **state)
+static void test_no_right_to_the_lock_table(struct fixture *f)
 {
-    struct fixture *f = *state;
     const char *name = f->name;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct login login;
@@ -176,10 +173,8 @@ static int64_t limit_for(struct fixture *f, const char *of_role)
 }
 
 /* An administrator may have set a shorter limit, which stays. */
-static void test_a_shorter_limit_of_the_role_stays(void **state)
+static void test_a_shorter_limit_of_the_role_stays(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     assert_int_equal(limit_for(f, "3s"), 3000);
     assert_int_equal(limit_for(f, "1d"), 2 * LONG_TTL_MS);
 }

@@ -129,14 +129,15 @@ static void sixteen_writers(struct fixture *f, bool pessimistic)
     registry_end(counters.registry);
 }
 
-static void test_sixteen_writers_lose_nothing(void **state)
+static void test_sixteen_writers_lose_nothing(struct fixture *f)
 {
-    sixteen_writers(*state, false);
+    sixteen_writers(f, false);
 }
 
-static void test_sixteen_writers_that_lock_after_three_conflicts(void **state)
+static void
+test_sixteen_writers_that_lock_after_three_conflicts(struct fixture *f)
 {
-    sixteen_writers(*state, true);
+    sixteen_writers(f, true);
 }
 
 /* --- equality --- */
@@ -173,9 +174,8 @@ static sqlock_table create_loose(struct fixture *f, char name[64])
 }
 
 /* A text that only the database finds equal is another one. */
-static void test_texts_are_compared_by_their_bytes(void **state)
+static void test_texts_are_compared_by_their_bytes(struct fixture *f)
 {
-    struct fixture *f = *state;
     char name[64];
     sqlock_table table = create_loose(f, name);
     sqlock_value key = sqlock_text("a1");
@@ -205,9 +205,8 @@ static void test_texts_are_compared_by_their_bytes(void **state)
 }
 
 /* MySQL finds 0 equal to any text that is no number. */
-static void test_a_number_is_no_key_of_a_text(void **state)
+static void test_a_number_is_no_key_of_a_text(struct fixture *f)
 {
-    struct fixture *f = *state;
     char name[64];
     sqlock_table table = create_loose(f, name);
     sqlock_value zero = sqlock_integer(0);

@@ -358,16 +358,13 @@ static void end_lost_while_renewed(struct fixture *f, bool is_once)
     assert_non_null(strstr(job.said, "was lost after the command had ended"));
 }
 
-static void test_F80_lost_while_renewed(void **state)
+static void test_F80_lost_while_renewed(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     end_lost_while_renewed(f, false);
 }
 
-static void test_F80_lost_while_renewed_when_recorded(void **state)
+static void test_F80_lost_while_renewed_when_recorded(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
 
     assert_ok(sqlock_once_schema_create(f->url, &table, &f->err));

@@ -32,10 +32,10 @@ static struct proxy *start_in_silence(struct job *job, struct fixture *f,
     return proxy;
 }
 
-static void test_a_wait_outlasts_a_silent_server(void **state)
+static void test_a_wait_outlasts_a_silent_server(struct fixture *f)
 {
     struct job job;
-    struct proxy *proxy = start_in_silence(&job, *state, patient);
+    struct proxy *proxy = start_in_silence(&job, f, patient);
 
     job_await(&job, "waiting: ");
     assert_int_equal(atomic_load(&job.activity->members), 0);
@@ -46,10 +46,9 @@ static void test_a_wait_outlasts_a_silent_server(void **state)
 
 /* The time of an outage counts for the wait.  Were it counted anew after the
  * outage, the wait would still go on when the lock is released. */
-static void test_a_wait_is_as_long_with_an_outage_in_it(void **state)
+static void test_a_wait_is_as_long_with_an_outage_in_it(struct fixture *f)
 {
     static const char *const limited[] = {"-t", "6", "-w", "8", NULL};
-    struct fixture *f = *state;
     struct proxy *proxy = proxy_open(f->database, f->url);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct job job;
@@ -69,10 +68,10 @@ static void test_a_wait_is_as_long_with_an_outage_in_it(void **state)
     proxy_close(proxy);
 }
 
-static void test_a_hasty_one_ends_with_the_first_error(void **state)
+static void test_a_hasty_one_ends_with_the_first_error(struct fixture *f)
 {
     struct job job;
-    struct proxy *proxy = start_in_silence(&job, *state, hasty);
+    struct proxy *proxy = start_in_silence(&job, f, hasty);
 
     assert_int_equal(job_end(&job), 69);
     proxy_close(proxy);
@@ -80,9 +79,8 @@ static void test_a_hasty_one_ends_with_the_first_error(void **state)
 
 /* Another connection's transaction locks the file for longer than an attempt of
  * sqlock may take: sqlock starts the command after the rollback. */
-static void test_a_wait_outlasts_a_locked_file(void **state)
+static void test_a_wait_outlasts_a_locked_file(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct job job;
 
     assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
@@ -96,10 +94,9 @@ static void test_a_wait_outlasts_a_locked_file(void **state)
 /* A peer takes a lock whose row still has the token of an earlier lease.  The
  * message of the waiting sqlock gives the peer's CLIENT_ID, and no token, which
  * a peer does not have. */
-static void test_a_peer_is_named_by_its_client_id(void **state)
+static void test_a_peer_is_named_by_its_client_id(struct fixture *f)
 {
     static const char *const waiting[] = {"-w", "300", NULL};
-    struct fixture *f = *state;
     const struct peer peer = {
         .fixture = f,
         .sql = &f->sql,

@@ -41,9 +41,8 @@ static void check_status(struct job *job, int number, int expected)
     assert_int_equal(status, expected);
 }
 
-static void test_F73_while_waiting(void **state)
+static void test_F73_while_waiting(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *holder = lock_obtain(f->a, f->name);
     struct job job;
 
@@ -65,9 +64,8 @@ static void test_F73_while_waiting(void **state)
 
 /* The signal comes at any time from the start of sqlock's process until its
  * command runs. */
-static void test_F73_while_starting(void **state)
+static void test_F73_while_starting(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct job job;
 
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
@@ -82,9 +80,8 @@ static void test_F73_while_starting(void **state)
     }
 }
 
-static void test_F73_while_held(void **state)
+static void test_F73_while_held(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct job job;
 
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
@@ -99,9 +96,8 @@ static void test_F73_while_held(void **state)
 
 /* The lease is lost, and sqlock is ending a command that ignores TERM when the
  * signal comes: the exit status is 76, as of the loss. */
-static void test_F73_while_stopping(void **state)
+static void test_F73_while_stopping(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct job job;
 
     for (unsigned i = 0; i < check_scale(2, 100) * NUMBERS; i++) {
@@ -128,11 +124,10 @@ static void test_F73_while_stopping(void **state)
 
 /* The command has succeeded, and sqlock keeps the lock (--min-hold) when the
  * signal comes: sqlock releases the lock, and exits with 0. */
-static void test_F73_while_holding_on(void **state)
+static void test_F73_while_holding_on(struct fixture *f)
 {
     static const char *const holding[] = {"-t", "20", "--min-hold", "600",
                                           NULL};
-    struct fixture *f = *state;
     struct job job;
 
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
@@ -158,10 +153,9 @@ static bool is_recorded(struct fixture *f)
 /* The signal comes at any time of a run with --once: either the exit status is
  * 0 and the run is recorded as done, or the status is the signal's and the run
  * is not recorded. */
-static void test_F73_while_recording(void **state)
+static void test_F73_while_recording(struct fixture *f)
 {
     static const char *const once[] = {"-t", "20", "--once", NULL};
-    struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
     struct job job;
 

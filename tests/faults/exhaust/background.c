@@ -75,19 +75,19 @@ static void survive_each(struct fixture *f, enum exhaust_kind kind)
     registry_end(registry);
 }
 
-static void test_memory_is_missed_once(void **state)
+static void test_memory_is_missed_once(struct fixture *f)
 {
-    survive_each(*state, EXHAUST_MEMORY);
+    survive_each(f, EXHAUST_MEMORY);
 }
 
-static void test_waiting_fails_once(void **state)
+static void test_waiting_fails_once(struct fixture *f)
 {
-    survive_each(*state, EXHAUST_POLL);
+    survive_each(f, EXHAUST_POLL);
 }
 
-static void test_a_signal_ends_a_wait(void **state)
+static void test_a_signal_ends_a_wait(struct fixture *f)
 {
-    survive_each(*state, EXHAUST_SIGNALS);
+    survive_each(f, EXHAUST_SIGNALS);
 }
 
 static int64_t cpu_ns(void)
@@ -100,9 +100,8 @@ static int64_t cpu_ns(void)
 
 /* Every allocation fails, so that no renewal can succeed: the loss is reported,
  * and the renewer pauses between its attempts, as the CPU time shows. */
-static void test_memory_is_missing_for_good(void **state)
+static void test_memory_is_missing_for_good(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = exhaust_options(f);
     struct told told = {0};
     sqlock_registry *registry;

@@ -128,7 +128,7 @@ static void check_life(struct fixture *f, void *state)
     (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
 }
 
-static void test_the_life_of_a_lock(void **state)
+static void test_the_life_of_a_lock(struct fixture *f)
 {
     static const struct experiment experiment = {
         .act = act_life,
@@ -136,7 +136,7 @@ static void test_the_life_of_a_lock(void **state)
         .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 /* ----------------------------------------------------------- a renewed lock */
@@ -180,7 +180,7 @@ static void check_renewed(struct fixture *f, void *state)
     check_life(f, state);
 }
 
-static void test_the_life_of_a_renewed_lock(void **state)
+static void test_the_life_of_a_renewed_lock(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_renewed,
@@ -189,7 +189,7 @@ static void test_the_life_of_a_renewed_lock(void **state)
         .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 /* -------------------------------------------------- another registry's lock */
@@ -232,7 +232,7 @@ static void check_taken(struct fixture *f, void *state)
     lock_drop(life->other);
 }
 
-static void test_somebodys_lock(void **state)
+static void test_somebodys_lock(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_taken,
@@ -241,7 +241,7 @@ static void test_somebodys_lock(void **state)
         .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 static const struct test tests[] = {

@@ -90,7 +90,7 @@ static void check_some(struct fixture *f, void *state)
     }
 }
 
-static void test_several_locks_in_one_call(void **state)
+static void test_several_locks_in_one_call(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_some,
@@ -99,7 +99,7 @@ static void test_several_locks_in_one_call(void **state)
         .state_bytes = sizeof(struct some),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 /* ----------------------------------------------- another registry's lock -- */
@@ -145,7 +145,7 @@ static void check_broken(struct fixture *f, void *state)
     lock_drop(broken->lock);
 }
 
-static void test_breaking_and_reaping(void **state)
+static void test_breaking_and_reaping(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_broken,
@@ -154,7 +154,7 @@ static void test_breaking_and_reaping(void **state)
         .state_bytes = sizeof(struct broken),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 static const struct test tests[] = {

@@ -39,14 +39,14 @@ static void check_open(struct fixture *f, void *state)
     registry_end(fixture_registry(f, &options));
 }
 
-static void test_opening_a_registry(void **state)
+static void test_opening_a_registry(struct fixture *f)
 {
     static const struct experiment experiment = {
         .act = act_open,
         .check = check_open,
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 /* A server of another application: a socket in a folder that PGHOST names,
@@ -119,13 +119,12 @@ static void check_nobody_came(struct fixture *f, void *state)
 }
 
 /* A host that cannot be copied is not taken for none. */
-static void test_opening_one_of_a_list_of_hosts(void **state)
+static void test_opening_one_of_a_list_of_hosts(struct fixture *f)
 {
     static const struct experiment experiment = {
         .act = act_open_list,
         .check = check_nobody_came,
     };
-    struct fixture *f = *state;
 
     elsewhere_open(f->url);
     exhaust_all(f, &experiment);
@@ -153,14 +152,14 @@ static void act_schema(struct fixture *f, void *state)
     (void)exhaust_expect(rc, &err);
 }
 
-static void test_schemas(void **state)
+static void test_schemas(struct fixture *f)
 {
     static const struct experiment experiment = {
         .act = act_schema,
         .check = check_open,
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 static const struct test tests[] = {

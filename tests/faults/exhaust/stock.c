@@ -74,9 +74,8 @@ static void check_open(struct fixture *f, void *state)
     (void)state;
 }
 
-static void test_opening_a_stock(void **state)
+static void test_opening_a_stock(struct fixture *f)
 {
-    struct fixture *f = *state;
     static const struct experiment experiment = {
         .act = act_open,
         .check = check_open,
@@ -174,14 +173,14 @@ static void exhaust_sale(struct fixture *f, sqlock_stock_strategy strategy)
     drop_tables(f);
 }
 
-static void test_a_sale(void **state)
+static void test_a_sale(struct fixture *f)
 {
-    exhaust_sale(*state, SQLOCK_STOCK_CONDITIONAL);
+    exhaust_sale(f, SQLOCK_STOCK_CONDITIONAL);
 }
 
-static void test_a_sale_by_a_leader(void **state)
+static void test_a_sale_by_a_leader(struct fixture *f)
 {
-    exhaust_sale(*state, SQLOCK_STOCK_COALESCED);
+    exhaust_sale(f, SQLOCK_STOCK_COALESCED);
 }
 
 static const struct test tests[] = {

@@ -150,7 +150,7 @@ static void check_deal(struct fixture *f, void *state)
     lock_drop(deal->lock);
 }
 
-static void test_a_transaction_of_the_registry(void **state)
+static void test_a_transaction_of_the_registry(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_deal,
@@ -159,10 +159,10 @@ static void test_a_transaction_of_the_registry(void **state)
         .state_bytes = sizeof(struct deal),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
-static void test_a_transaction_of_the_application(void **state)
+static void test_a_transaction_of_the_application(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_adopted,
@@ -171,7 +171,7 @@ static void test_a_transaction_of_the_application(void **state)
         .state_bytes = sizeof(struct deal),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 static const struct test tests[] = {

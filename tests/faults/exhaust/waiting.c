@@ -97,9 +97,8 @@ static void check_wait(struct fixture *f, void *state)
     lock_end(wait->lock);
 }
 
-static void test_a_wait_that_a_release_ends(void **state)
+static void test_a_wait_that_a_release_ends(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = exhaust_options(f);
     static const struct experiment experiment = {
         .prepare = prepare_wait,
@@ -162,7 +161,7 @@ static void check_tickets(struct fixture *f, void *state)
     lock_drop(*lock);
 }
 
-static void test_who_waits_keeps_its_ticket(void **state)
+static void test_who_waits_keeps_its_ticket(struct fixture *f)
 {
     static const struct experiment experiment = {
         .prepare = prepare_tickets,
@@ -171,13 +170,12 @@ static void test_who_waits_keeps_its_ticket(void **state)
         .state_bytes = sizeof(sqlock_lock *),
     };
 
-    exhaust_all(*state, &experiment);
+    exhaust_all(f, &experiment);
 }
 
 /* A request that waits for a row keeps no thread where no other can be had. */
-static void test_a_request_that_waits_keeps_no_thread(void **state)
+static void test_a_request_that_waits_keeps_no_thread(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = exhaust_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_registry *holder = fixture_registry(f, &options);

@@ -115,11 +115,12 @@ static void end_scene(struct scene *scene, int expected)
     step_to(0);
 }
 
-static void test_F15_a_clock_set_forth_ends_leases_without_a_guard(void **state)
+static void
+test_F15_a_clock_set_forth_ends_leases_without_a_guard(struct fixture *f)
 {
     struct scene scene;
 
-    (void)state;
+    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(BEYOND_MS);
@@ -134,11 +135,11 @@ static void test_F15_a_clock_set_forth_ends_leases_without_a_guard(void **state)
 
 /* The clock is set back beyond the beginning of the leases: rows last longer
  * than their holders believe, and are renewed. */
-static void test_F15_a_clock_set_back_ends_nothing(void **state)
+static void test_F15_a_clock_set_back_ends_nothing(struct fixture *f)
 {
     struct scene scene;
 
-    (void)state;
+    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(-10 * CLOCK_TTL_MS);
@@ -150,11 +151,11 @@ static void test_F15_a_clock_set_back_ends_nothing(void **state)
     end_scene(&scene, 0);
 }
 
-static void test_F15_a_step_within_the_margin_ends_nothing(void **state)
+static void test_F15_a_step_within_the_margin_ends_nothing(struct fixture *f)
 {
     struct scene scene;
 
-    (void)state;
+    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(WITHIN_MS);
@@ -169,12 +170,12 @@ static void test_F15_a_step_within_the_margin_ends_nothing(void **state)
 
 /* The clock is set forward beyond the end of the leases, which are then over
  * for the database: on_lost is called for both locks, and B gets the first. */
-static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
+static void test_F15_a_clock_set_beyond_the_lease_is_told(struct fixture *f)
 {
     struct scene scene;
     int rc;
 
-    (void)state;
+    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(CLOCK_TTL_MS + BEYOND_MS);
@@ -264,9 +265,9 @@ static void check_order_after(int ms)
 }
 
 static void
-test_F15_who_waits_keeps_the_order_when_the_clock_is_set(void **state)
+test_F15_who_waits_keeps_the_order_when_the_clock_is_set(struct fixture *f)
 {
-    (void)state;
+    (void)f;
     step_to(0);
     check_order_after(-600000);
     check_order_after(20000);

@@ -82,6 +82,14 @@ static void start_own_threads(void)
         (void)pthread_join(thread, NULL);
 }
 
+/* Run a test that suite_collect() has found. */
+static void call_body(void **state)
+{
+    const struct test *test = *state;
+
+    test->body(&stage.fixture);
+}
+
 static int open_lane(void **state)
 {
     (void)state;
@@ -98,15 +106,18 @@ static int run_lane(const struct lane *this_lane)
     unsigned turn = 0;
     char name[96];
     struct group group = {.name = name, .tests = tests, .open = open_lane};
+    size_t cell_count;
     size_t count;
 
     lane = this_lane;
     (void)snprintf(name, sizeof name, "fault %s%s %u", lane->database->name,
                    lane->stops_server ? " (stopped)" : "", lane->number + 1);
-    count = add_cells(tests, cells);
-    count +=
-        suite_collect(&tests[count], &suite, lane, SQLOCK_LAYOUT_SQLOCK, &turn);
+    cell_count = add_cells(tests, cells);
+    count = cell_count + suite_collect(&tests[cell_count], &suite, lane,
+                                       SQLOCK_LAYOUT_SQLOCK, &turn);
     for (size_t i = 0; i < count; i++) {
+        if (i >= cell_count)
+            tests[i].test_func = call_body;
         tests[i].setup_func = stage_begin;
         tests[i].teardown_func = stage_end;
     }

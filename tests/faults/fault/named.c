@@ -39,7 +39,7 @@ static bool contains(const int64_t *ids, size_t count, int64_t id)
 
 /* The server ends an idle session of a holder: the renewal opens another one,
  * and succeeds. */
-static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
+static void test_F45_sessions_ended_for_idleness_are_replaced(struct fixture *f)
 {
     sqlock_options options = stage_options();
     int64_t others[16];
@@ -51,7 +51,7 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
     size_t count;
     int rc;
 
-    (void)state;
+    (void)f;
     if (!has_idle_limit())
         skip_or_fail("no idle_session_timeout on this server");
     options.ttl_ms = LONG_TTL_MS;
@@ -74,7 +74,7 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
 
 /* The statement that frees all locks after a restore reaches the server late,
  * when the call was made again, and B holds a lock: B's row does not change. */
-static void test_F62_a_late_restore_misses_the_next_owner(void **state)
+static void test_F62_a_late_restore_misses_the_next_owner(struct fixture *f)
 {
     const struct proxy_plan plan = {.point = PROXY_BEFORE,
                                     .act = PROXY_LATE,
@@ -83,7 +83,7 @@ static void test_F62_a_late_restore_misses_the_next_owner(void **state)
     struct row row;
     int rc;
 
-    (void)state;
+    (void)f;
     assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     proxy_arm(stage.proxy, &plan);
     do

@@ -64,9 +64,8 @@ static void use_when_lost(void *context, sqlock_lock *lock, int code)
 
 /* In on_lost the lock and its registry are refused, and other locks are not.
  * Ownership by handle lets the library's thread release them. */
-static void test_on_lost_cannot_wait_for_itself(void **state)
+static void test_on_lost_cannot_wait_for_itself(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     struct within within;
@@ -157,14 +156,14 @@ static void check_crossing(struct fixture *f, bool closes)
 }
 
 /* The one that would close the circle is refused, and the other one goes on. */
-static void test_two_on_lost_do_not_wait_for_each_other(void **state)
+static void test_two_on_lost_do_not_wait_for_each_other(struct fixture *f)
 {
-    check_crossing(*state, false);
+    check_crossing(f, false);
 }
 
-static void test_on_lost_does_not_close_what_waits_for_it(void **state)
+static void test_on_lost_does_not_close_what_waits_for_it(struct fixture *f)
 {
-    check_crossing(*state, true);
+    check_crossing(f, true);
 }
 
 /* Two callbacks of two registries, of which each ends the request that got the
@@ -229,14 +228,15 @@ static void check_endings(struct fixture *f, bool finishes)
     }
 }
 
-static void test_two_on_lost_do_not_abandon_what_they_wait_for(void **state)
+static void
+test_two_on_lost_do_not_abandon_what_they_wait_for(struct fixture *f)
 {
-    check_endings(*state, false);
+    check_endings(f, false);
 }
 
-static void test_two_on_lost_do_not_finish_what_they_wait_for(void **state)
+static void test_two_on_lost_do_not_finish_what_they_wait_for(struct fixture *f)
 {
-    check_endings(*state, true);
+    check_endings(f, true);
 }
 
 static void use_when_told(void *context, const sqlock_event *event)
@@ -251,9 +251,8 @@ static void use_when_told(void *context, const sqlock_event *event)
 }
 
 /* In on_event all calls of the registry are refused, and none is half done. */
-static void test_on_event_cannot_wait_for_itself(void **state)
+static void test_on_event_cannot_wait_for_itself(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     struct told told = {0};
@@ -294,9 +293,9 @@ static void close_when_acquired(void *context, const sqlock_event *event)
         within->close = sqlock_registry_close(within->registry, NULL);
 }
 
-static void test_an_event_within_a_call_cannot_close_its_registry(void **state)
+static void
+test_an_event_within_a_call_cannot_close_its_registry(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = renewer_options(f);
     struct within within;
     sqlock_lock *lock;

@@ -142,17 +142,16 @@ static void compare(struct fixture *f, sqlock_registry *registry,
         lock_drop(samples[i].lock);
 }
 
-static void test_F3_how_late_a_loss_is_told(void **state)
+static void test_F3_how_late_a_loss_is_told(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct hang none = {.renewal = NULL};
 
     compare(f, f->a, &none);
 }
 
-static void test_F3_how_late_a_loss_is_told_while_renewals_hang(void **state)
+static void
+test_F3_how_late_a_loss_is_told_while_renewals_hang(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = renewer_tapped(f);
     struct hang hang = {.renewal =
                             statement_text(registry, SQLOCK_SQL_RENEW_MANY)};

@@ -35,10 +35,8 @@ static void expect_connect_ms(struct fixture *f, uint32_t ttl_ms,
     registry_end(registry);
 }
 
-static void test_a_renewal_waits_for_a_connection_by_the_ttl(void **state)
+static void test_a_renewal_waits_for_a_connection_by_the_ttl(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     expect_connect_ms(f, 4 * STATEMENT_MS - 400, STATEMENT_MS);
     expect_connect_ms(f, 4 * STATEMENT_MS + 400, STATEMENT_MS + 100);
     expect_connect_ms(f, 4 * CONNECT_MS - 400, CONNECT_MS - 100);
@@ -62,10 +60,9 @@ static void expect_lock_ms(struct fixture *f, uint32_t statement_ms,
 
 /* A statement waits for a row for half of its timeout, but for no more than a
  * second; the rest is for reading which holder has the row. */
-static void test_a_statement_waits_for_a_row_for_a_second_at_most(void **state)
+static void
+test_a_statement_waits_for_a_row_for_a_second_at_most(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     expect_lock_ms(f, 1500, 750);
     expect_lock_ms(f, 2000, 1000);
     expect_lock_ms(f, 10000, 1000);
@@ -84,9 +81,8 @@ static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
     assert_code(SQLOCK_EINVAL, rc, &f->err);
 }
 
-static void test_what_is_refused(void **state)
+static void test_what_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *tapped = fixture_tapped(f, NULL);
     static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
     sqlock_lock *odd[3];
@@ -117,9 +113,8 @@ static void test_what_is_refused(void **state)
     registry_end(tapped);
 }
 
-static void test_descriptors_that_cannot_be_had(void **state)
+static void test_descriptors_that_cannot_be_had(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = -1;
 
@@ -153,9 +148,8 @@ static void use_one_connection(struct fixture *f, sqlock_registry *registry)
         lock_drop(locks[i]);
 }
 
-static void test_a_login_with_one_connection_suffices(void **state)
+static void test_a_login_with_one_connection_suffices(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = renewer_options(f);
     sqlock_registry *registry;
     struct login login;
@@ -267,10 +261,8 @@ static void be_lessened(struct fixture *f, const char *begin, const char *end)
     login_drop(&login, f);
 }
 
-static void test_a_lessened_login_loses_no_lease(void **state)
+static void test_a_lessened_login_loses_no_lease(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < sizeof lessened / sizeof *lessened; i++) {
         if ((lessened[i].databases & f->database->bit) == 0 ||
             (lessened[i].is_of_mariadb && !is_mariadb(f)))
@@ -283,9 +275,8 @@ static void test_a_lessened_login_loses_no_lease(void **state)
 
 /* A lease that is no longer than leases might be when that was read last is
  * renewed, although it cannot be read again; but none is granted. */
-static void test_F57_renewals_need_no_row_of_the_server(void **state)
+static void test_F57_renewals_need_no_row_of_the_server(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -312,9 +303,9 @@ static void test_F57_renewals_need_no_row_of_the_server(void **state)
 }
 
 /* How long leases may be is read again after a minute. */
-static void test_F57_what_the_server_allows_counts_for_a_minute(void **state)
+static void
+test_F57_what_the_server_allows_counts_for_a_minute(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -344,9 +335,9 @@ static void test_F57_what_the_server_allows_counts_for_a_minute(void **state)
 /* Leases that are longer than leases may be now are renewed for what they may,
  * also where the row that says so is locked; and a claim that cannot raise it
  * does not say that another owner has the lock. */
-static void test_F57_a_locked_row_of_the_server_shortens_leases(void **state)
+static void
+test_F57_a_locked_row_of_the_server_shortens_leases(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
     sqlock_acquire_options longer = told_options(600000, NULL);

@@ -32,9 +32,8 @@ static void share(struct fixture *f, sqlock_lock *lock, struct told *told)
     assert_ok(sqlock_acquire(lock, PATIENCE_MS, &how, &f->err));
 }
 
-static void test_many_sharers_keep_their_leases(void **state)
+static void test_many_sharers_keep_their_leases(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     static struct told told;
     sqlock_lock *locks[SHARERS], *alone;

@@ -84,9 +84,8 @@ static size_t threads_of_driver(const sqlock_registry *registry)
     return strcmp(driver->name, "mysql") == 0 ? 1 : 0;
 }
 
-static void test_a_registry_has_four_service_threads(void **state)
+static void test_a_registry_has_four_service_threads(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *other = nth_lock(f, f->b, 1);
     sqlock_registry *registry;
     sqlock_lock *kept;

@@ -40,9 +40,8 @@ static void note_race(void *context, sqlock_lock *lock, int code)
 /* Each lease is released at the moment it runs out, or less than a millisecond
  * before or after: on_lost is called and ends before the release returns, or is
  * not called at all. */
-static void test_no_callback_runs_after_the_release(void **state)
+static void test_no_callback_runs_after_the_release(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     unsigned rounds = check_scale(60, 2000);
     unsigned told = 0;
@@ -143,9 +142,8 @@ static void let_go(struct held_up *held_up)
 /* A released lock may be freed at any time, so it must be in no list of the
  * renewer or the expiry. */
 static void
-test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
+test_a_lock_that_is_released_is_neither_renewed_nor_watched(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct told told = {0};
     sqlock_acquire_options how = renewed_options(RENEWED_MS, &told);
     struct held_up held_up;
@@ -163,9 +161,8 @@ test_a_lock_that_is_released_is_neither_renewed_nor_watched(void **state)
  * worker goes on.  The worker's acquisition asked for neither, and must not end
  * those of the second acquisition. */
 static void
-test_a_lock_that_is_acquired_again_is_renewed_and_watched(void **state)
+test_a_lock_that_is_acquired_again_is_renewed_and_watched(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct told told = {0};
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     struct held_up held_up;

@@ -54,10 +54,8 @@ static void break_it(struct fixture *f, const char *client, const char *how,
         fail_msg("break gave %d: %s", status, out);
 }
 
-static void test_a_broken_service_has_lost_at_once(void **state)
+static void test_a_broken_service_has_lost_at_once(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct broken broken;
 
@@ -76,10 +74,8 @@ static void test_a_broken_service_has_lost_at_once(void **state)
 
 /* Without --now the service may rely on its lease until the lease is over:
  * nobody gets the lock before. */
-static void test_a_broken_lease_is_waited_for(void **state)
+static void test_a_broken_lease_is_waited_for(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct broken broken;
         int64_t expires_us;

@@ -43,9 +43,8 @@ static void check_clock(struct service *service, struct fixture *f,
     assert_less(strtoll(answer.text, NULL, 10) - now_ms, off_ms + 2000);
 }
 
-static void test_services_5_s_off_take_turns(void **state)
+static void test_services_5_s_off_take_turns(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct service behind;
     struct service ahead;
     struct contest contest;
@@ -63,9 +62,8 @@ static void test_services_5_s_off_take_turns(void **state)
 
 /* A service whose clock is 5 s behind gets the lock at once when we have
  * released it, not 5 s later. */
-static void test_a_release_is_seen_5_s_behind(void **state)
+static void test_a_release_is_seen_5_s_behind(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct service service;
 
@@ -122,9 +120,8 @@ static void check_theft_is_noticed(struct fixture *f, struct service *thief)
     registry_end(registry);
 }
 
-static void test_a_holder_8_h_ahead_can_be_broken(void **state)
+static void test_a_holder_8_h_ahead_can_be_broken(struct fixture *f)
 {
-    struct fixture *f = *state;
     char client[SQLOCK_KEY_SIZE];
     struct service service;
 
@@ -142,11 +139,10 @@ static void test_a_holder_8_h_ahead_can_be_broken(void **state)
 /* --- time zones --- */
 
 /* Spring 5 writes its local time, which is 8 h ahead of the database's here. */
-static void test_spring_5_in_another_zone_can_be_broken(void **state)
+static void test_spring_5_in_another_zone_can_be_broken(struct fixture *f)
 {
     const struct service_kind kind = {.line = "spring5",
                                       .zone = "Asia/Shanghai"};
-    struct fixture *f = *state;
     char client[SQLOCK_KEY_SIZE];
     struct service service;
 
@@ -158,9 +154,8 @@ static void test_spring_5_in_another_zone_can_be_broken(void **state)
     service_end(&service);
 }
 
-static void test_later_lines_write_utc_in_any_zone(void **state)
+static void test_later_lines_write_utc_in_any_zone(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *registry = stage_registry(f, STAYING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_info *info = NULL;

@@ -3,9 +3,8 @@
  */
 #include "spring.h"
 
-static void test_services_and_workers_exclude_each_other(void **state)
+static void test_services_and_workers_exclude_each_other(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct contest contest;
 
     contest_start(&contest, f, stage_service(f, 0), stage_service(f, 1),

@@ -214,28 +214,23 @@ static sqlock_key_rule rule_of(const struct service *service)
     return service->version[0] == '5' ? SQLOCK_KEY_LEGACY : SQLOCK_KEY_CURRENT;
 }
 
-static void test_keys_of_500_names_are_springs(void **state)
+static void test_keys_of_500_names_are_springs(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < CONTEST_SERVICES; i++)
         check_names(stage_service(f, i), rule_of(stage_service(f, i)),
                     make_names);
 }
 
-static void test_digits_are_those_of_java(void **state)
+static void test_digits_are_those_of_java(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < CONTEST_SERVICES; i++)
         check_names(stage_service(f, i), rule_of(stage_service(f, i)),
                     make_digits);
 }
 
 /* `sqlock key` prints the key of the row that a service has written. */
-static void test_the_command_tells_the_key_of_the_row(void **state)
+static void test_the_command_tells_the_key_of_the_row(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct service *service = stage_service(f, 0);
     bool legacy = rule_of(service) == SQLOCK_KEY_LEGACY;
     const char *name = "１-1-1-1-1";

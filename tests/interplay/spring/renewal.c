@@ -82,7 +82,7 @@ static bool keeps_us_out(struct renewal *renewal, struct service *service)
     return true;
 }
 
-static void test_a_service_that_renews_keeps_us_out(void **state)
+static void test_a_service_that_renews_keeps_us_out(struct fixture *f)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         bool is_kept_out = false;
@@ -90,7 +90,7 @@ static void test_a_service_that_renews_keeps_us_out(void **state)
         for (unsigned k = 0; k < ATTEMPTS && !is_kept_out; k++) {
             struct renewal renewal;
 
-            begin(&renewal, *state, k);
+            begin(&renewal, f, k);
             is_kept_out = keeps_us_out(&renewal, renewal.services[i]);
             end(&renewal);
         }
@@ -155,14 +155,14 @@ static bool keep_them_out(struct renewal *renewal)
     return true;
 }
 
-static void test_we_renew_and_keep_services_out(void **state)
+static void test_we_renew_and_keep_services_out(struct fixture *f)
 {
     bool is_kept_out = false;
 
     for (unsigned k = 0; k < ATTEMPTS && !is_kept_out; k++) {
         struct renewal renewal;
 
-        begin(&renewal, *state, k);
+        begin(&renewal, f, k);
         is_kept_out = keep_them_out(&renewal);
         end(&renewal);
     }

@@ -80,34 +80,34 @@ static void check_kind(struct fixture *f, enum contest_kind kind)
         assert_int_equal(unfair, 0);
 }
 
-static void test_services_get_a_share_of_a_lock(void **state)
+static void test_services_get_a_share_of_a_lock(struct fixture *f)
 {
-    check_kind(*state, CONTEST_ALONE);
+    check_kind(f, CONTEST_ALONE);
 }
 
-static void test_services_get_a_share_beside_fresh_handles(void **state)
+static void test_services_get_a_share_beside_fresh_handles(struct fixture *f)
 {
-    check_kind(*state, CONTEST_FRESH);
+    check_kind(f, CONTEST_FRESH);
 }
 
-static void test_services_get_a_share_of_five_locks(void **state)
+static void test_services_get_a_share_of_five_locks(struct fixture *f)
 {
-    check_kind(*state, CONTEST_FIVE);
+    check_kind(f, CONTEST_FIVE);
 }
 
-static void test_services_get_a_share_beside_readers(void **state)
+static void test_services_get_a_share_beside_readers(struct fixture *f)
 {
-    check_kind(*state, CONTEST_READERS);
+    check_kind(f, CONTEST_READERS);
 }
 
-static void test_services_get_a_share_beside_permits(void **state)
+static void test_services_get_a_share_beside_permits(struct fixture *f)
 {
-    check_kind(*state, CONTEST_PERMITS);
+    check_kind(f, CONTEST_PERMITS);
 }
 
-static void test_services_get_a_share_beside_calls_for_many(void **state)
+static void test_services_get_a_share_beside_calls_for_many(struct fixture *f)
 {
-    check_kind(*state, CONTEST_MANY);
+    check_kind(f, CONTEST_MANY);
 }
 
 static const struct test tests[] = {

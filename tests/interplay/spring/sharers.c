@@ -66,14 +66,14 @@ static void check_permits(struct fixture *f, unsigned number)
     check_sharers(f, number, 5);
 }
 
-static void test_a_service_waits_for_the_last_reader(void **state)
+static void test_a_service_waits_for_the_last_reader(struct fixture *f)
 {
-    stage_each_service(*state, check_readers);
+    stage_each_service(f, check_readers);
 }
 
-static void test_a_service_waits_for_the_last_permit(void **state)
+static void test_a_service_waits_for_the_last_permit(struct fixture *f)
 {
-    stage_each_service(*state, check_permits);
+    stage_each_service(f, check_permits);
 }
 
 static void check_the_dead(struct fixture *f, unsigned number)
@@ -99,9 +99,9 @@ static void check_the_dead(struct fixture *f, unsigned number)
     registry_end(ours);
 }
 
-static void test_a_service_comes_after_a_reader_that_died(void **state)
+static void test_a_service_comes_after_a_reader_that_died(struct fixture *f)
 {
-    stage_each_service(*state, check_the_dead);
+    stage_each_service(f, check_the_dead);
 }
 
 static const struct test tests[] = {

@@ -99,9 +99,9 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
     registry_end(registry);
 }
 
-static void test_a_service_takes_over_from_a_killed_process(void **state)
+static void test_a_service_takes_over_from_a_killed_process(struct fixture *f)
 {
-    stage_each_service(*state, check_service_takes_over);
+    stage_each_service(f, check_service_takes_over);
 }
 
 static void check_we_take_over(struct fixture *f, unsigned number)
@@ -122,9 +122,9 @@ static void check_we_take_over(struct fixture *f, unsigned number)
     registry_end(registry);
 }
 
-static void test_we_take_over_from_a_killed_service(void **state)
+static void test_we_take_over_from_a_killed_service(struct fixture *f)
 {
-    stage_each_service(*state, check_we_take_over);
+    stage_each_service(f, check_we_take_over);
 }
 
 static const struct test tests[] = {

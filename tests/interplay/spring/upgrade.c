@@ -75,9 +75,8 @@ static void end(struct before *before, sqlock_registry *after)
 
 /* Spring 7 and we go on through the upgrade: those that had the table open
  * before, and a registry that opens it afterwards. */
-static void test_spring_7_goes_on_through_the_upgrade(void **state)
+static void test_spring_7_goes_on_through_the_upgrade(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_registry *after;
     struct contest contest;
     struct before before;
@@ -134,9 +133,8 @@ static void check_spring_7_may_share_it(struct fixture *f, sqlock_lock *lock)
     service_end(&service);
 }
 
-static void test_spring_6_is_kept_out_after_the_upgrade(void **state)
+static void test_spring_6_is_kept_out_after_the_upgrade(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct before before;
     sqlock_registry *after;
     sqlock_lock *lock;

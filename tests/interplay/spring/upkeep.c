@@ -94,9 +94,9 @@ static void check_expire(struct fixture *f, unsigned number)
     end(f, &upkeep);
 }
 
-static void test_a_service_expires_rows_and_no_lease_of_ours(void **state)
+static void test_a_service_expires_rows_and_no_lease_of_ours(struct fixture *f)
 {
-    stage_each_service(*state, check_expire);
+    stage_each_service(f, check_expire);
 }
 
 static void check_reap(struct fixture *f, unsigned number)
@@ -114,16 +114,15 @@ static void check_reap(struct fixture *f, unsigned number)
     end(f, &upkeep);
 }
 
-static void test_we_reap_rows_and_no_lease_of_a_service(void **state)
+static void test_we_reap_rows_and_no_lease_of_a_service(struct fixture *f)
 {
-    stage_each_service(*state, check_reap);
+    stage_each_service(f, check_reap);
 }
 
 /* A service's registry forgets locks that were not used for a while, and
  * deletes no row. */
-static void test_a_service_forgets_unused_locks(void **state)
+static void test_a_service_forgets_unused_locks(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct upkeep upkeep;
 
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
@@ -136,10 +135,8 @@ static void test_a_service_forgets_unused_locks(void **state)
 
 /* A service that closes its Spring context deletes the rows that its client
  * holds. */
-static void test_a_service_that_closes_frees_its_own_locks(void **state)
+static void test_a_service_that_closes_frees_its_own_locks(struct fixture *f)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct upkeep upkeep;
         sqlock_lock *theirs;

@@ -44,9 +44,8 @@ static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
  * than the requests do.  A former version, which made an array of all anew for
  * each request, took a hundred times as long. */
 static void
-test_a_crowd_with_descriptors_costs_what_one_without_does(void **state)
+test_a_crowd_with_descriptors_costs_what_one_without_does(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = eventfd(0, EFD_CLOEXEC);
     int64_t without;
@@ -65,9 +64,9 @@ test_a_crowd_with_descriptors_costs_what_one_without_does(void **state)
  * its number may be given to another file.  The handler, called here for a
  * descriptor that is not ready, must not end the waits that have the new
  * file. */
-static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
+static void
+test_a_descriptor_that_was_ready_before_ends_no_wait(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     const struct lk_handler *handler = &f->a->canceller.handler;
@@ -88,9 +87,8 @@ static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
 }
 
 /* It would end the wait at once, as if somebody had cancelled it. */
-static void test_a_descriptor_that_is_not_open_is_refused(void **state)
+static void test_a_descriptor_that_is_not_open_is_refused(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_request *request = NULL;

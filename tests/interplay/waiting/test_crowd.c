@@ -87,9 +87,9 @@ static void *wait_for_one(void *context)
     return rc == 0 ? NULL : context;
 }
 
-static void test_keys_by_the_thousand_need_no_more_connections(void **state)
+static void
+test_keys_by_the_thousand_need_no_more_connections(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct crowd *crowd = open_crowd(f);
 
     for (unsigned i = 0; i < crowd->count; i++)
@@ -134,9 +134,8 @@ static bool serve(struct fixture *f, struct crowd *crowd)
     return crowd->over == crowd->count;
 }
 
-static void test_keys_by_the_thousand_in_one_thread(void **state)
+static void test_keys_by_the_thousand_in_one_thread(struct fixture *f)
 {
-    struct fixture *f = *state;
     size_t threads = check_entries("/proc/self/task");
     struct crowd *crowd = open_crowd(f);
     size_t fds = check_entries("/proc/self/fd");

@@ -56,9 +56,8 @@ static bool serve_one(struct fixture *f, struct line *line)
     return false;
 }
 
-static void test_many_processes_are_all_served(void **state)
+static void test_many_processes_are_all_served(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *held = lock_obtain(f->a, f->name);
     struct line line;
 

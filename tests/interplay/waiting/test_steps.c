@@ -81,9 +81,9 @@ static void queued_close(struct queued *q, struct fixture *f, int released)
     registry_end(q->registry);
 }
 
-static void test_a_request_in_the_fifo_looks_for_a_circle_in_time(void **state)
+static void
+test_a_request_in_the_fifo_looks_for_a_circle_in_time(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct queued q;
 
     queued_open(&q, f);
@@ -94,9 +94,8 @@ static void test_a_request_in_the_fifo_looks_for_a_circle_in_time(void **state)
 
 /* A circle is seen, and the holder's lease ends before the waiter is run: it
  * takes the turn, and then waits for another process. */
-static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
+static void test_a_circle_that_was_seen_ends_no_later_wait(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_lock *other = lock_obtain(f->b, f->name);
     struct queued q;
 
@@ -115,9 +114,9 @@ static void test_a_circle_that_was_seen_ends_no_later_wait(void **state)
 }
 
 /* Not sooner: a look of many is many claims. */
-static void test_a_reader_looks_first_when_its_ticket_is_not_fresh(void **state)
+static void
+test_a_reader_looks_first_when_its_ticket_is_not_fresh(struct fixture *f)
 {
-    struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_acquire_options shared = SQLOCK_ACQUIRE_INIT;
     sqlock_registry *third = fixture_registry(f, &options);
@@ -231,15 +230,15 @@ static void check_is_given_back(struct fixture *f, bool is_apart)
 }
 
 static void
-test_a_kept_row_is_given_back_to_whom_its_call_waits_for(void **state)
+test_a_kept_row_is_given_back_to_whom_its_call_waits_for(struct fixture *f)
 {
-    check_is_given_back(*state, false);
+    check_is_given_back(f, false);
 }
 
 /* That one is told of no deadlock, though it looks for one. */
-static void test_a_kept_row_is_given_back_to_another_registry(void **state)
+static void test_a_kept_row_is_given_back_to_another_registry(struct fixture *f)
 {
-    check_is_given_back(*state, true);
+    check_is_given_back(f, true);
 }
 
 static const struct test tests[] = {

@@ -43,19 +43,19 @@ static int close_group(void **state)
     return 0;
 }
 
-/* Run a TEST_OF_ROWS(), or skip it where the database refuses row locks; the
- * conformance suite checks the refusal. */
-static void run_test_of_rows(void **state)
+/* Run the test that begin_test() has begun; or skip it if it is a
+ * TEST_OF_ROWS() and the database refuses row locks, which the conformance
+ * suite checks. */
+static void call_body(void **state)
 {
-    if (fixture_gives(&fixture).row_locks == SQLOCK_SUPPORT_REFUSED)
-        skip_or_fail("row locks are refused on this database");
-    running->function(state);
-}
+    unsigned rounds = running->rounds > 0 ? running->rounds : 1;
 
-static void run_rounds(void **state)
-{
-    for (unsigned i = 0; i < check_scale(1, running->rounds); i++) {
-        fixture_next(&fixture);
+    if (running->locks_rows &&
+        fixture_gives(&fixture).row_locks == SQLOCK_SUPPORT_REFUSED)
+        skip_or_fail("row locks are refused on this database");
+    for (unsigned i = 0; i < check_scale(1, rounds); i++) {
+        if (i > 0)
+            fixture_next(&fixture);
         running->body(*state);
     }
 }
@@ -126,27 +126,12 @@ size_t suite_collect(struct CMUnitTest *out, const struct suite_main *of,
                 continue;
             if (count == TESTS_MAX)
                 abort();
-            out[count] = (struct CMUnitTest){.name = test->name,
-                                             .test_func = test->function};
+            out[count].name = test->name;
             /* cmocka passes `test` to begin_test(), which only reads *test. */
             memcpy(&out[count].initial_state, &test, sizeof test);
             count++;
         }
     return count;
-}
-
-static void prepare(struct CMUnitTest *tests, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct test *test = tests[i].initial_state;
-
-        tests[i].setup_func = begin_test;
-        tests[i].teardown_func = end_test;
-        if (test->body != NULL)
-            tests[i].test_func = run_rounds;
-        if (test->locks_rows)
-            tests[i].test_func = run_test_of_rows;
-    }
 }
 
 static int run_layout(unsigned *turn)
@@ -164,7 +149,11 @@ static int run_layout(unsigned *turn)
     (void)snprintf(name, sizeof name, "%s %s %s %u", suite->name,
                    group_lane->database->name, layout_name(group_layout),
                    group_lane->number + 1);
-    prepare(tests, group.count);
+    for (size_t i = 0; i < group.count; i++) {
+        tests[i].test_func = call_body;
+        tests[i].setup_func = begin_test;
+        tests[i].teardown_func = end_test;
+    }
     return group_run(&group);
 }
 

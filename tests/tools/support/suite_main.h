@@ -16,11 +16,8 @@
 
 struct test {
     const char *name;
-    CMUnitTestFunction function;
-    /* Called instead of `function`: once, or `rounds` times in a campaign, each
-     * time with a new lock name. */
     void (*body)(struct fixture *fixture);
-    unsigned rounds;
+    unsigned rounds;    /* so often in a campaign, each with a new lock name */
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_...; 0: the suite's */
     bool stops_server;  /* no other test may use the server meanwhile */
@@ -35,17 +32,17 @@ struct topic {
 };
 
 /* clang-format off */
-#define TEST(function_) TEST_ON(function_, ON_ALL, 0)
-#define TEST_ON(function_, databases_, layouts_)                               \
-    {.name = #function_, .function = (function_),                              \
+#define TEST(body_) TEST_ON(body_, ON_ALL, 0)
+#define TEST_ON(body_, databases_, layouts_)                                   \
+    {.name = #body_, .body = (body_),                                          \
      .databases = (databases_), .layouts = (layouts_)}
-#define TEST_STOPPING(function_, databases_)                                   \
-    TEST_STOPPING_IN(function_, databases_, 0)
-#define TEST_STOPPING_IN(function_, databases_, layouts_)                      \
-    {.name = #function_, .function = (function_),                              \
+#define TEST_STOPPING(body_, databases_)                                       \
+    TEST_STOPPING_IN(body_, databases_, 0)
+#define TEST_STOPPING_IN(body_, databases_, layouts_)                          \
+    {.name = #body_, .body = (body_),                                          \
      .databases = (databases_), .layouts = (layouts_), .stops_server = true}
-#define TEST_OF_ROWS(function_, databases_, layouts_)                          \
-    {.name = #function_, .function = (function_),                              \
+#define TEST_OF_ROWS(body_, databases_, layouts_)                              \
+    {.name = #body_, .body = (body_),                                          \
      .databases = (databases_), .layouts = (layouts_), .locks_rows = true}
 #define TEST_IN_ROUNDS(body_, databases_, rounds_)                             \
     {.name = #body_, .body = (body_), .databases = (databases_),               \
@@ -75,15 +72,14 @@ struct suite_main {
     void (*begin)(struct fixture *fixture); /* before each test; or NULL */
 };
 
-/* Run the suite; return the program's exit status.  The state of a test is its
- * struct fixture. */
+/* Run the suite; return the program's exit status. */
 int suite_main(const struct suite_main *suite, int argc, char **argv);
 
 /* For a suite that runs its tests by itself: write the tests of a layout that
- * fall to the lane to out, which has room for TESTS_MAX; return how many.  They
- * have no set-up, and their struct test as initial state.  *turn counts the
- * tests of all lanes, which get them by turns; it is 0 at first, and goes on
- * from one layout to the next. */
+ * fall to the lane to out, which has room for TESTS_MAX; return how many.
+ * Their initial state is their struct test, whose body they are to call.
+ * *turn counts the tests of all lanes, which get them by turns; it is 0 at
+ * first, and goes on from one layout to the next. */
 size_t suite_collect(struct CMUnitTest *out, const struct suite_main *suite,
                      const struct lane *lane, sqlock_layout layout,
                      unsigned *turn);
