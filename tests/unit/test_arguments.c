@@ -12,13 +12,12 @@
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 
-static void test_opening_without_a_place_or_a_url(void **state)
+static void test_opening_without_a_place_or_a_url(void)
 {
     sqlock_registry *registry = (sqlock_registry *)1;
     sqlock_error err = {0};
     int rc = sqlock_registry_open(NULL, "sqlite:x", NULL, &err);
 
-    (void)state;
     assert_refused(rc);
     rc = sqlock_registry_open(&registry, NULL, NULL, &err);
     assert_refused(rc);
@@ -27,12 +26,11 @@ static void test_opening_without_a_place_or_a_url(void **state)
     assert_int_equal(rc, SQLOCK_EINVAL);
 }
 
-static void test_nothing_may_be_closed_dropped_and_freed(void **state)
+static void test_nothing_may_be_closed_dropped_and_freed(void)
 {
     sqlock_error err = {0};
     int rc = sqlock_registry_close(NULL, &err);
 
-    (void)state;
     assert_lock_ok(rc, &err);
     rc = sqlock_drop(NULL, &err);
     assert_lock_ok(rc, &err);
@@ -43,13 +41,12 @@ static void test_nothing_may_be_closed_dropped_and_freed(void **state)
     sqlock_info_free(NULL, 3);
 }
 
-static void test_locks_without_a_registry(void **state)
+static void test_locks_without_a_registry(void)
 {
     sqlock_lock *lock = (sqlock_lock *)1;
     sqlock_error err = {0};
     int rc = sqlock_obtain(&lock, NULL, "name", &err);
 
-    (void)state;
     assert_refused(rc);
     assert_null(lock);
     rc = sqlock_obtain(NULL, NULL, "name", &err);
@@ -65,11 +62,10 @@ static void test_locks_without_a_registry(void **state)
     assert_int_equal(rc, SQLOCK_EINVAL);
 }
 
-static void test_questions_about_nothing(void **state)
+static void test_questions_about_nothing(void)
 {
     char epoch[SQLOCK_EPOCH_SIZE] = "x";
 
-    (void)state;
     assert_false(sqlock_is_held(NULL));
     assert_int_equal(sqlock_hold_count(NULL), 0);
     assert_int_equal(sqlock_remaining_ms(NULL), 0);
@@ -86,7 +82,7 @@ static void test_questions_about_nothing(void **state)
     assert_int_equal(sqlock_grace_end(NULL, "reason", NULL), SQLOCK_EINVAL);
 }
 
-static void test_administration_without_a_registry(void **state)
+static void test_administration_without_a_registry(void)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
     sqlock_info *rows = (sqlock_info *)1;
@@ -95,7 +91,6 @@ static void test_administration_without_a_registry(void **state)
     size_t count = 7;
     int rc = list_all(NULL, &rows, &count, &err);
 
-    (void)state;
     assert_refused(rc);
     rc = sqlock_show(NULL, "name", &rows, &err);
     assert_refused(rc);
@@ -107,14 +102,13 @@ static void test_administration_without_a_registry(void **state)
     assert_int_equal(removed, 7); /* scalars stay untouched on failure */
 }
 
-static void test_schema_calls_without_arguments(void **state)
+static void test_schema_calls_without_arguments(void)
 {
     sqlock_error err = {0};
     char *text = (char *)1;
     int rc =
         sqlock_schema_text(NULL, "sqlite:", NULL, SQLOCK_LAYOUT_SQLOCK, &err);
 
-    (void)state;
     assert_refused(rc);
     assert_string_equal(err.message, "text must not be NULL");
     rc = sqlock_schema_text(&text, NULL, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
@@ -124,13 +118,12 @@ static void test_schema_calls_without_arguments(void **state)
     assert_refused(rc);
 }
 
-static void test_keys_without_arguments(void **state)
+static void test_keys_without_arguments(void)
 {
     char key[SQLOCK_KEY_SIZE] = "unchanged";
     sqlock_error err = {0};
     int rc = sqlock_key_of(NULL, "name", SQLOCK_KEY_CURRENT, &err);
 
-    (void)state;
     assert_refused(rc);
     assert_string_equal(err.message, "key must not be NULL");
     rc = sqlock_key_of(key, NULL, SQLOCK_KEY_CURRENT, &err);
@@ -141,24 +134,23 @@ static void test_keys_without_arguments(void **state)
     assert_string_equal(key, "unchanged");
 }
 
-static void test_results_without_arguments(void **state)
+static void test_results_without_arguments(void)
 {
     sqlock_result result = {0};
 
-    (void)state;
     sqlock_result_clear(NULL);
     sqlock_result_clear(&result);
     assert_int_equal(result.rows, 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_opening_without_a_place_or_a_url),
-    cmocka_unit_test(test_nothing_may_be_closed_dropped_and_freed),
-    cmocka_unit_test(test_locks_without_a_registry),
-    cmocka_unit_test(test_questions_about_nothing),
-    cmocka_unit_test(test_administration_without_a_registry),
-    cmocka_unit_test(test_schema_calls_without_arguments),
-    cmocka_unit_test(test_keys_without_arguments),
-    cmocka_unit_test(test_results_without_arguments),
+static const struct unit tests[] = {
+    UNIT(test_opening_without_a_place_or_a_url),
+    UNIT(test_nothing_may_be_closed_dropped_and_freed),
+    UNIT(test_locks_without_a_registry),
+    UNIT(test_questions_about_nothing),
+    UNIT(test_administration_without_a_registry),
+    UNIT(test_schema_calls_without_arguments),
+    UNIT(test_keys_without_arguments),
+    UNIT(test_results_without_arguments),
 };
 const struct suite suite_arguments = SUITE("arguments", tests);

@@ -22,9 +22,8 @@ static void expect_parts(bool has_parts, uint32_t timeout_ms, size_t count)
     free(batch.items);
 }
 
-static void test_a_statement_has_what_it_has_time_for(void **state)
+static void test_a_statement_has_what_it_has_time_for(void)
 {
-    (void)state;
     expect_parts(false, 10, 1);
     expect_parts(false, 10, 20);
     expect_parts(true, 10, 21);
@@ -35,7 +34,7 @@ static void test_a_statement_has_what_it_has_time_for(void **state)
 }
 
 /* Timeouts of hours: a pause of the machine is less. */
-static void test_the_time_grows_with_the_number(void **state)
+static void test_the_time_grows_with_the_number(void)
 {
     static const struct {
         size_t count;
@@ -44,7 +43,6 @@ static void test_the_time_grows_with_the_number(void **state)
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
     int64_t hour_ns = 3600000 * LK_NS_PER_MS;
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t before_ns = sqlock_monotonic_ns();
         int64_t time_ns = lk_batch_deadline(&store, rows[i].count) - before_ns;
@@ -75,7 +73,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
 
 /* A part of two, before one that shares its lock, is cut; those behind that one
  * are sent together all the same. */
-static void test_a_short_part_that_is_cut_shortens_no_other(void **state)
+static void test_a_short_part_that_is_cut_shortens_no_other(void)
 {
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
     struct lk_item items[3 + 600] = {{.lease = {.key = "a"}}};
@@ -85,7 +83,6 @@ static void test_a_short_part_that_is_cut_shortens_no_other(void **state)
                                             3600000 * LK_NS_PER_MS};
     static const size_t expected[] = {2, 1, 1, 1, 600};
 
-    (void)state;
     items[2].lease.asked.weight = 1;
     sent.times = 0;
     assert_int_equal(lk_batch_send_parts(&store, &batch, send, 0, NULL), 0);
@@ -151,11 +148,10 @@ static void send_eight(struct lk_batch *batch, struct lk_item items[8],
     assert_int_equal(lk_batch_send_parts(&store, batch, refuse, rc, err), 0);
 }
 
-static void test_what_is_refused_alone_is_found(void **state)
+static void test_what_is_refused_alone_is_found(void)
 {
     static const int reasons[] = {SQLOCK_EDATABASE, SQLOCK_EINVAL};
 
-    (void)state;
     for (size_t n = 0; n < sizeof reasons / sizeof *reasons; n++)
         for (size_t refused = 0; refused < 8; refused++) {
             struct lk_item items[8];
@@ -180,12 +176,11 @@ static void test_what_is_refused_alone_is_found(void **state)
 }
 
 /* No other half is sent, nor another part. */
-static void test_an_outage_ends_the_attempts(void **state)
+static void test_an_outage_ends_the_attempts(void)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns = sqlock_monotonic_ns()};
 
-    (void)state;
     send_eight(&batch, items, 0, SQLOCK_EUNREACHABLE, SQLOCK_EDATABASE, NULL);
     assert_int_equal(refusal.times, 1);
     for (size_t i = 0; i < 8; i++) {
@@ -197,13 +192,12 @@ static void test_an_outage_ends_the_attempts(void **state)
 
 /* Each half has the time of a statement, and halves of halves no more than that
  * after the time of the whole. */
-static void test_each_half_has_the_time_of_a_statement(void **state)
+static void test_each_half_has_the_time_of_a_statement(void)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns =
                                  sqlock_monotonic_ns() - HOUR_NS / 2};
 
-    (void)state;
     send_eight(&batch, items, 7, SQLOCK_EDATABASE, SQLOCK_EDATABASE, NULL);
     for (size_t i = 0; i < refusal.times; i++) {
         assert_true(refusal.latest_ns[i] == batch.deadline_ns + HOUR_NS);
@@ -215,13 +209,12 @@ static void test_each_half_has_the_time_of_a_statement(void **state)
         assert_true(refusal.deadlines_ns[i] < batch.deadline_ns + HOUR_NS / 2);
 }
 
-static void test_halves_end_with_the_latest_time_of_the_batch(void **state)
+static void test_halves_end_with_the_latest_time_of_the_batch(void)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns = sqlock_monotonic_ns(),
                              .latest_ns = sqlock_monotonic_ns() + HOUR_NS / 2};
 
-    (void)state;
     send_eight(&batch, items, 7, SQLOCK_EDATABASE, SQLOCK_EDATABASE, NULL);
     for (size_t i = 0; i < refusal.times; i++) {
         assert_true(refusal.latest_ns[i] == batch.latest_ns);
@@ -238,7 +231,7 @@ static void test_halves_end_with_the_latest_time_of_the_batch(void **state)
 
 /* A database refuses all because of one; but one that is locked, or has no
  * connection, does not do better with fewer. */
-static void test_which_failures_are_halved(void **state)
+static void test_which_failures_are_halved(void)
 {
     static const struct {
         int rc;
@@ -254,7 +247,6 @@ static void test_which_failures_are_halved(void **state)
     };
     struct lk_item items[2] = {{.rc = 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lk_batch batch = {
             .items = items, .count = 2, .has_timed_out = rows[i].has_timed_out};
@@ -292,13 +284,12 @@ static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
     assert_int_equal(lk_batch_send_parts(&store, batch, refuse, 0, err), 0);
 }
 
-static void test_a_part_that_fails_hinders_no_renewal(void **state)
+static void test_a_part_that_fails_hinders_no_renewal(void)
 {
     struct lk_item items[5];
     struct lk_batch batch = {.sent_boot_ns = 5};
     sqlock_error err = {0};
 
-    (void)state;
     share_two(&batch, items, SQLOCK_EDATABASE, 1U << 1, false, &err);
     assert_int_equal(refusal.times, 4);
     for (size_t i = 0; i < 5; i++) {
@@ -322,12 +313,11 @@ static void test_a_part_that_fails_hinders_no_renewal(void **state)
 }
 
 /* Nothing is claimed behind it, and it has changed nothing itself. */
-static void test_a_part_that_fails_ends_a_claim(void **state)
+static void test_a_part_that_fails_ends_a_claim(void)
 {
     static const int reasons[] = {SQLOCK_EBUSY, SQLOCK_ETIMEDOUT,
                                   SQLOCK_EUNREACHABLE, SQLOCK_EDATABASE};
 
-    (void)state;
     for (size_t n = 0; n < sizeof reasons / sizeof *reasons; n++) {
         bool is_refused =
             reasons[n] == SQLOCK_EBUSY || reasons[n] == SQLOCK_ETIMEDOUT;
@@ -347,11 +337,10 @@ static void test_a_part_that_fails_ends_a_claim(void **state)
 
 /* The resolver frees the rows of a claim that may come late: its halves would
  * need other CLIENT_IDs. */
-static void test_a_claim_that_may_come_late_is_not_halved(void **state)
+static void test_a_claim_that_may_come_late_is_not_halved(void)
 {
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
 
-    (void)state;
     for (int is_late = 0; is_late < 2; is_late++) {
         struct lk_item items[3] = {
             {.lease = {.key = "key", .asked.weight = 1}}};
@@ -380,13 +369,12 @@ static void test_a_claim_that_may_come_late_is_not_halved(void **state)
 /* --- what a statement leaves in its batch --- */
 
 /* A statement that was not sent leaves the time of the one before. */
-static void test_the_time_of_the_last_statement_stays(void **state)
+static void test_the_time_of_the_last_statement_stays(void)
 {
     struct lk_item item = {.lease = {.asked.ttl_ms = 500}};
     struct lk_batch batch = {.items = &item, .count = 1, .sent_boot_ns = 7};
     struct lk_run run = {.was_uncertain = true};
 
-    (void)state;
     lk_batch_note_times(&batch, &run);
     assert_int_equal(batch.sent_boot_ns, 7);
     assert_int_equal(item.lease.believed.cap_ms, 0); /* it has read only */
@@ -399,7 +387,7 @@ static void test_the_time_of_the_last_statement_stays(void **state)
 
 /* The row of a lease is known by its CLIENT_ID, where the application chooses
  * the keys; where it does not, by the key as well. */
-static void test_the_owner_of_a_row_is_found(void **state)
+static void test_the_owner_of_a_row_is_found(void)
 {
     struct lk_store store = {.options = {.key_rule = SQLOCK_KEY_RAW}};
     struct lk_item items[2] = {
@@ -414,7 +402,6 @@ static void test_the_owner_of_a_row_is_found(void **state)
     };
     sqlock_result result = {.cells = cells, .rows = 1, .columns = 3};
 
-    (void)state;
     assert_ptr_equal(lk_batch_find_owner(&store, &batch, &result, 0), items);
     cells[2].text = "two";
     assert_ptr_equal(lk_batch_find_owner(&store, &batch, &result, 0),
@@ -428,19 +415,19 @@ static void test_the_owner_of_a_row_is_found(void **state)
                      items + 1);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_statement_has_what_it_has_time_for),
-    cmocka_unit_test(test_the_time_grows_with_the_number),
-    cmocka_unit_test(test_a_short_part_that_is_cut_shortens_no_other),
-    cmocka_unit_test(test_what_is_refused_alone_is_found),
-    cmocka_unit_test(test_an_outage_ends_the_attempts),
-    cmocka_unit_test(test_each_half_has_the_time_of_a_statement),
-    cmocka_unit_test(test_halves_end_with_the_latest_time_of_the_batch),
-    cmocka_unit_test(test_which_failures_are_halved),
-    cmocka_unit_test(test_a_part_that_fails_hinders_no_renewal),
-    cmocka_unit_test(test_a_part_that_fails_ends_a_claim),
-    cmocka_unit_test(test_a_claim_that_may_come_late_is_not_halved),
-    cmocka_unit_test(test_the_time_of_the_last_statement_stays),
-    cmocka_unit_test(test_the_owner_of_a_row_is_found),
+static const struct unit tests[] = {
+    UNIT(test_a_statement_has_what_it_has_time_for),
+    UNIT(test_the_time_grows_with_the_number),
+    UNIT(test_a_short_part_that_is_cut_shortens_no_other),
+    UNIT(test_what_is_refused_alone_is_found),
+    UNIT(test_an_outage_ends_the_attempts),
+    UNIT(test_each_half_has_the_time_of_a_statement),
+    UNIT(test_halves_end_with_the_latest_time_of_the_batch),
+    UNIT(test_which_failures_are_halved),
+    UNIT(test_a_part_that_fails_hinders_no_renewal),
+    UNIT(test_a_part_that_fails_ends_a_claim),
+    UNIT(test_a_claim_that_may_come_late_is_not_halved),
+    UNIT(test_the_time_of_the_last_statement_stays),
+    UNIT(test_the_owner_of_a_row_is_found),
 };
 const struct suite suite_batch = SUITE("batches", tests);

@@ -161,11 +161,10 @@ static const sqlock_check *find(const struct lk_checks *checks,
     return NULL;
 }
 
-static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
+static void test_F58_to_F65_settings_that_locks_depend_on(void)
 {
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof servers / sizeof servers[0]; i++) {
         const struct server *server = &servers[i];
         struct lk_checks checks = {0};
@@ -189,7 +188,7 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
 
 /* Without a replica, a binary log or a group, settings about these do not
  * matter. */
-static void test_rules_that_do_not_apply_say_nothing(void **state)
+static void test_rules_that_do_not_apply_say_nothing(void)
 {
     static const char *const alone[][SETTINGS_MAX] = {
         {"replicas", "0", "synchronous_standby_names", ""},
@@ -203,7 +202,6 @@ static void test_rules_that_do_not_apply_say_nothing(void **state)
     struct lk_checks checks = {0};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof alone / sizeof alone[0]; i++) {
         (void)judge(&checks, "postgresql:", alone[i]);
         (void)judge(&checks, "mysql:", alone[i]);
@@ -215,9 +213,8 @@ static void test_rules_that_do_not_apply_say_nothing(void **state)
 }
 
 /* Each line that looks like a rule is one. */
-static void test_every_rule_is_read(void **state)
+static void test_every_rule_is_read(void)
 {
-    (void)state;
     for (size_t i = 0; lk_drivers[i] != NULL; i++) {
         const char *text = lk_drivers[i]->dialect->doctor;
         const char *at = text;
@@ -242,11 +239,10 @@ static void test_every_rule_is_read(void **state)
     check_row(NULL);
 }
 
-static void test_F79_findings_are_one_line(void **state)
+static void test_F79_findings_are_one_line(void)
 {
     struct lk_checks checks = {0};
 
-    (void)state;
     lk_check(&checks, "clock", SQLOCK_WARNING, NULL, "a\nb \x1b[31m \xff");
     assert_int_equal(checks.count, 1);
     assert_string_equal(checks.list[0].found, "a\\x0ab \\x1b[31m \\xff");
@@ -266,7 +262,7 @@ struct meeting {
 };
 
 /* Encryption alone does not prove which server it is (F77). */
-static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
+static void test_F77_tls_is_fine_only_where_the_server_is_known(void)
 {
     static const struct meeting meetings[] = {
         {"", SQLOCK_TLS_CHECK_NONE, true, SQLOCK_FINE, "none needed"},
@@ -283,7 +279,6 @@ static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof meetings / sizeof meetings[0]; i++) {
         const struct meeting *meeting = &meetings[i];
         sqlock_description description = {.tls_check = meeting->check};
@@ -304,11 +299,11 @@ static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_F77_tls_is_fine_only_where_the_server_is_known),
-    cmocka_unit_test(test_F58_to_F65_settings_that_locks_depend_on),
-    cmocka_unit_test(test_rules_that_do_not_apply_say_nothing),
-    cmocka_unit_test(test_every_rule_is_read),
-    cmocka_unit_test(test_F79_findings_are_one_line),
+static const struct unit tests[] = {
+    UNIT(test_F77_tls_is_fine_only_where_the_server_is_known),
+    UNIT(test_F58_to_F65_settings_that_locks_depend_on),
+    UNIT(test_rules_that_do_not_apply_say_nothing),
+    UNIT(test_every_rule_is_read),
+    UNIT(test_F79_findings_are_one_line),
 };
 const struct suite suite_checks = SUITE("checks", tests);

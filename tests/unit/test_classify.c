@@ -6,7 +6,7 @@
 
 #include "tx/tx.h"
 
-static void test_statements_that_keep_locks_are_found(void **state)
+static void test_statements_that_keep_locks_are_found(void)
 {
     static const char *const texts[] = {
         "SELECT 1",
@@ -33,7 +33,6 @@ static void test_statements_that_keep_locks_are_found(void **state)
         "-- x\nRELEASE a",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         check_row(texts[i]);
         assert_true(lk_keeps_locks(texts[i]));
@@ -42,7 +41,7 @@ static void test_statements_that_keep_locks_are_found(void **state)
     check_row(NULL);
 }
 
-static void test_what_is_not_certain_may_release_locks(void **state)
+static void test_what_is_not_certain_may_release_locks(void)
 {
     static const char *const texts[] = {
         "",
@@ -79,7 +78,6 @@ static void test_what_is_not_certain_may_release_locks(void **state)
         "WITH a AS (UPDATE PG_SETTINGS SET setting = 1 RETURNING 1) TABLE a",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         check_row(texts[i]);
         assert_false(lk_keeps_locks(texts[i]));
@@ -87,18 +85,17 @@ static void test_what_is_not_certain_may_release_locks(void **state)
     check_row(NULL);
 }
 
-static void test_rollbacks_are_found_behind_comments(void **state)
+static void test_rollbacks_are_found_behind_comments(void)
 {
-    (void)state;
     assert_true(lk_rolls_back("/* x */ ROLLBACK"));
     assert_true(lk_rolls_back("-- x\nrollback to a"));
     assert_false(lk_rolls_back("/*! SET x = 1 */ ROLLBACK"));
     assert_false(lk_rolls_back("COMMIT"));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_statements_that_keep_locks_are_found),
-    cmocka_unit_test(test_what_is_not_certain_may_release_locks),
-    cmocka_unit_test(test_rollbacks_are_found_behind_comments),
+static const struct unit tests[] = {
+    UNIT(test_statements_that_keep_locks_are_found),
+    UNIT(test_what_is_not_certain_may_release_locks),
+    UNIT(test_rollbacks_are_found_behind_comments),
 };
 const struct suite suite_classify = SUITE("classify", tests);

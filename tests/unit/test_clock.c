@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "db/driver.h"
 
-static void test_deadlines_saturate(void **state)
+static void test_deadlines_saturate(void)
 {
     static const struct {
         int64_t from;
@@ -27,18 +27,16 @@ static void test_deadlines_saturate(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++)
         if (lk_after_ms(rows[i].from, rows[i].ms) != rows[i].expected)
             fail_msg("row %zu gave %lld", i,
                      (long long)lk_after_ms(rows[i].from, rows[i].ms));
 }
 
-static void test_a_deadline_never_lies_before_its_start(void **state)
+static void test_a_deadline_never_lies_before_its_start(void)
 {
     int64_t ms;
 
-    (void)state;
     for (ms = 1; ms > 0 && ms < INT64_MAX / 3; ms *= 3) {
         int64_t now = sqlock_monotonic_ns();
 
@@ -47,18 +45,16 @@ static void test_a_deadline_never_lies_before_its_start(void **state)
     }
 }
 
-static void test_the_sooner_deadline(void **state)
+static void test_the_sooner_deadline(void)
 {
-    (void)state;
     assert_true(lk_sooner(1, 2) == 1);
     assert_true(lk_sooner(2, 1) == 1);
     assert_true(lk_sooner(LK_NEVER, 7) == 7);
     assert_true(lk_sooner(LK_NEVER, LK_NEVER) == LK_NEVER);
 }
 
-static void test_the_later_deadline(void **state)
+static void test_the_later_deadline(void)
 {
-    (void)state;
     assert_true(lk_later(1, 2) == 2);
     assert_true(lk_later(2, -1) == 2);
     assert_true(lk_later(LK_NEVER, 7) == LK_NEVER);
@@ -66,13 +62,12 @@ static void test_the_later_deadline(void **state)
     assert_true(lk_after_ns(LK_NEVER, 7) == LK_NEVER);
 }
 
-static void test_clocks_go_forward(void **state)
+static void test_clocks_go_forward(void)
 {
     int64_t monotonic = sqlock_monotonic_ns();
     int64_t boot = lk_boottime_ns();
     int i;
 
-    (void)state;
     for (i = 0; i < 1000; i++) {
         assert_true(sqlock_monotonic_ns() >= monotonic);
         assert_true(lk_boottime_ns() >= boot);
@@ -84,11 +79,10 @@ static void test_clocks_go_forward(void **state)
     assert_true(sqlock_monotonic_ns() >= monotonic + 2000000);
 }
 
-static void test_timespec_of_a_deadline(void **state)
+static void test_timespec_of_a_deadline(void)
 {
     struct timespec at = lk_timespec(INT64_C(3000000007));
 
-    (void)state;
     assert_int_equal(at.tv_sec, 3);
     assert_int_equal(at.tv_nsec, 7);
     at = lk_timespec(LK_NEVER);
@@ -96,12 +90,12 @@ static void test_timespec_of_a_deadline(void **state)
     assert_in_range(at.tv_nsec, 0, 999999999);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_deadlines_saturate),
-    cmocka_unit_test(test_a_deadline_never_lies_before_its_start),
-    cmocka_unit_test(test_the_sooner_deadline),
-    cmocka_unit_test(test_the_later_deadline),
-    cmocka_unit_test(test_clocks_go_forward),
-    cmocka_unit_test(test_timespec_of_a_deadline),
+static const struct unit tests[] = {
+    UNIT(test_deadlines_saturate),
+    UNIT(test_a_deadline_never_lies_before_its_start),
+    UNIT(test_the_sooner_deadline),
+    UNIT(test_the_later_deadline),
+    UNIT(test_clocks_go_forward),
+    UNIT(test_timespec_of_a_deadline),
 };
 const struct suite suite_clock = SUITE("clock", tests);

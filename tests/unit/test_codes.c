@@ -71,9 +71,8 @@ static void check_number(unsigned number, int code)
                      code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE);
 }
 
-static void test_what_an_error_of_mysql_says(void **state)
+static void test_what_an_error_of_mysql_says(void)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof running / sizeof *running; i++)
         for (const unsigned *number = running[i].numbers; *number != 0;
              number++)
@@ -84,7 +83,7 @@ static void test_what_an_error_of_mysql_says(void **state)
 #endif
 #ifdef SQLOCK_WITH_POSTGRES
 
-static void test_what_an_error_of_postgres_says(void **state)
+static void test_what_an_error_of_postgres_says(void)
 {
     static const struct {
         const char *sqlstate;
@@ -107,7 +106,6 @@ static void test_what_an_error_of_postgres_says(void **state)
         {"XX000", SQLOCK_EDATABASE},  {"P0001", SQLOCK_EDATABASE},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(lk_pg_code_of(cases[i].sqlstate), cases[i].code);
 }
@@ -116,18 +114,18 @@ static void test_what_an_error_of_postgres_says(void **state)
 
 #if defined(SQLOCK_WITH_MYSQL) || defined(SQLOCK_WITH_POSTGRES)
 
-static const struct CMUnitTest tests[] = {
+static const struct unit tests[] = {
 #ifdef SQLOCK_WITH_MYSQL
-    cmocka_unit_test(test_what_an_error_of_mysql_says),
+    UNIT(test_what_an_error_of_mysql_says),
 #endif
 #ifdef SQLOCK_WITH_POSTGRES
-    cmocka_unit_test(test_what_an_error_of_postgres_says),
+    UNIT(test_what_an_error_of_postgres_says),
 #endif
 };
 const struct suite suite_codes = SUITE("codes", tests);
 
 #else
 
-const struct suite suite_codes = {"codes", NULL, 0};
+const struct suite suite_codes = {.name = "codes"};
 
 #endif

@@ -58,7 +58,7 @@ static int execute(void *connection, const sqlock_statement *statement,
 static struct lk_store store;
 static char path[64];
 
-static int open_store(void **state)
+static void open_store(void)
 {
     static sqlock_driver driver;
     const struct lk_pool_options options = {
@@ -70,11 +70,9 @@ static int open_store(void **state)
     char url[80];
     int fd;
 
-    (void)state;
     (void)snprintf(path, sizeof path, "/tmp/sqlock-combine.XXXXXX");
     fd = mkstemp(path);
-    if (fd < 0)
-        return -1;
+    assert_int_not_equal(fd, -1);
     (void)close(fd);
     lk_store_init(&store);
     store.options.statement_timeout_ms = PATIENCE_MS;
@@ -84,14 +82,12 @@ static int open_store(void **state)
     driver.execute = execute;
     driver.has_one_writer = false;
     store.db.driver = &driver;
-    return 0;
 }
 
-static int close_store(void **state)
+static void close_store(void)
 {
-    (void)state;
     lk_store_clear(&store);
-    return unlink(path);
+    (void)unlink(path);
 }
 
 /* A round of requests for one item. */
@@ -131,11 +127,10 @@ static void begin(struct round *round, size_t count)
     round->combine.known_left = -1;
 }
 
-static void test_a_round_ends_with_its_first_deadline(void **state)
+static void test_a_round_ends_with_its_first_deadline(void)
 {
     struct round round;
 
-    (void)state;
     begin(&round, 3);
     round.ops[0].deadline_ns = 30;
     round.ops[1].deadline_ns = 10;
@@ -154,11 +149,10 @@ static void test_a_round_ends_with_its_first_deadline(void **state)
 }
 
 /* Also of two. */
-static void test_who_is_refused_is_refused_alone(void **state)
+static void test_who_is_refused_is_refused_alone(void)
 {
     struct round round;
 
-    (void)state;
     begin(&round, 2);
     table.answers[0] = SQLOCK_EDATABASE;
     table.answers[1] = 1;
@@ -172,11 +166,10 @@ static void test_who_is_refused_is_refused_alone(void **state)
     assert_string_equal(round.requests[1].err.message, "statement 3");
 }
 
-static void test_an_order_given_twice_has_one_answer(void **state)
+static void test_an_order_given_twice_has_one_answer(void)
 {
     struct round round;
 
-    (void)state;
     begin(&round, 3);
     round.ops[0].order = "order";
     round.ops[1].order = "another";
@@ -196,11 +189,10 @@ static void test_an_order_given_twice_has_one_answer(void **state)
 }
 
 /* Nothing is known of the order then, and so nothing of a misuse. */
-static void test_an_order_given_twice_fails_twice(void **state)
+static void test_an_order_given_twice_fails_twice(void)
 {
     struct round round;
 
-    (void)state;
     for (int64_t quantity = 1; quantity <= 2; quantity++) {
         begin(&round, 2);
         round.ops[0].order = round.ops[1].order = "order";
@@ -224,11 +216,10 @@ static void test_an_order_given_twice_fails_twice(void **state)
 }
 
 /* One that is answered keeps its answer when the others fail. */
-static void test_an_answer_stands(void **state)
+static void test_an_answer_stands(void)
 {
     struct round round;
 
-    (void)state;
     begin(&round, 3);
     round.requests[1].is_answered = true;
     round.requests[1].rc = SQLOCK_EORDER;
@@ -250,20 +241,18 @@ static void test_an_answer_stands(void **state)
     assert_int_equal(round.requests[2].rc, 0);
 }
 
-#define TEST(function)                                                         \
-    cmocka_unit_test_setup_teardown((function), open_store, close_store)
-
-static const struct CMUnitTest tests[] = {
-    TEST(test_a_round_ends_with_its_first_deadline),
-    TEST(test_who_is_refused_is_refused_alone),
-    TEST(test_an_order_given_twice_has_one_answer),
-    TEST(test_an_order_given_twice_fails_twice),
-    TEST(test_an_answer_stands),
+static const struct unit tests[] = {
+    UNIT(test_a_round_ends_with_its_first_deadline),
+    UNIT(test_who_is_refused_is_refused_alone),
+    UNIT(test_an_order_given_twice_has_one_answer),
+    UNIT(test_an_order_given_twice_fails_twice),
+    UNIT(test_an_answer_stands),
 };
-const struct suite suite_combine = SUITE("combined requests", tests);
+const struct suite suite_combine =
+    SUITE_IN("combined requests", tests, open_store, close_store);
 
 #else
 
-const struct suite suite_combine = {"combined requests", NULL, 0};
+const struct suite suite_combine = {.name = "combined requests"};
 
 #endif

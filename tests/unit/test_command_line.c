@@ -27,17 +27,15 @@ static void check(const char *line, const char *expected)
     assert_string_equal(shown, expected);
 }
 
-static void test_plain_words_are_shown(void **state)
+static void test_plain_words_are_shown(void)
 {
-    (void)state;
     check("run   --ttl 30 migrate -- ./migrate.sh", " run --ttl 30 migrate -- "
                                                     "./migrate.sh");
     check("/opt/shop/bin/worker 7 -v", " /opt/shop/bin/worker 7 -v");
 }
 
-static void test_what_may_be_a_secret_is_not(void **state)
+static void test_what_may_be_a_secret_is_not(void)
 {
-    (void)state;
     check("--url postgresql://u:hunter2@db/shop x",
           " --url postgresql://... x");
     check("--dsn=postgresql://u:hunter2@db", " --dsn=...");
@@ -58,34 +56,32 @@ static void test_what_may_be_a_secret_is_not(void **state)
     check("\xc3\xa4", " ...");
 }
 
-static void test_whole_words_are_left_out_at_the_end(void **state)
+static void test_whole_words_are_left_out_at_the_end(void)
 {
     static const char words[] = "one\0two\0three";
     char shown[10];
 
-    (void)state;
     lk_command_line_show(shown, sizeof shown, words, sizeof words);
     assert_string_equal(shown, " one two");
     lk_command_line_show(shown, sizeof shown, words, 0);
     assert_string_equal(shown, "");
 }
 
-static void test_a_process_is_user_host_pid_and_program(void **state)
+static void test_a_process_is_user_host_pid_and_program(void)
 {
     char shown[300];
     char pid[32];
 
-    (void)state;
     lk_process_show(shown, sizeof shown);
     (void)snprintf(pid, sizeof pid, " %ld unit", (long)getpid());
     assert_contains(shown, pid);
     assert_contains(shown, "@");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_plain_words_are_shown),
-    cmocka_unit_test(test_what_may_be_a_secret_is_not),
-    cmocka_unit_test(test_whole_words_are_left_out_at_the_end),
-    cmocka_unit_test(test_a_process_is_user_host_pid_and_program),
+static const struct unit tests[] = {
+    UNIT(test_plain_words_are_shown),
+    UNIT(test_what_may_be_a_secret_is_not),
+    UNIT(test_whole_words_are_left_out_at_the_end),
+    UNIT(test_a_process_is_user_host_pid_and_program),
 };
 const struct suite suite_command_line = SUITE("command_line", tests);

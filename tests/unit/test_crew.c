@@ -98,9 +98,8 @@ static void work_in(uint32_t places, uint32_t crowd)
     lk_crew_clear(&crew);
 }
 
-static void test_each_work_is_done_once(void **state)
+static void test_each_work_is_done_once(void)
 {
-    (void)state;
     work_in(1, 0);
     work_in(1, 1);
     work_in(4, 0);
@@ -109,12 +108,11 @@ static void test_each_work_is_done_once(void **state)
 }
 
 /* A member that comes during a round is in the next one. */
-static void test_rounds_are_counted_from_the_one_it_came_in(void **state)
+static void test_rounds_are_counted_from_the_one_it_came_in(void)
 {
     struct work works[3];
     bool has_waited;
 
-    (void)state;
     lk_crew_init(&crew, 1, 0);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(
@@ -135,12 +133,11 @@ static void test_rounds_are_counted_from_the_one_it_came_in(void **state)
 
 /* In a crowd a place stays free until somebody has waited for long enough: so
  * leaders that hang stop nobody. */
-static void test_a_crowd_leaves_places_to_the_impatient(void **state)
+static void test_a_crowd_leaves_places_to_the_impatient(void)
 {
     struct work works[4];
     bool has_waited;
 
-    (void)state;
     lk_crew_init(&crew, 3, 2);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(lk_crew_join(&crew, &works[i].member,
@@ -160,9 +157,9 @@ static void test_a_crowd_leaves_places_to_the_impatient(void **state)
     lk_crew_clear(&crew);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_each_work_is_done_once),
-    cmocka_unit_test(test_a_crowd_leaves_places_to_the_impatient),
-    cmocka_unit_test(test_rounds_are_counted_from_the_one_it_came_in),
+static const struct unit tests[] = {
+    UNIT(test_each_work_is_done_once),
+    UNIT(test_a_crowd_leaves_places_to_the_impatient),
+    UNIT(test_rounds_are_counted_from_the_one_it_came_in),
 };
 const struct suite suite_crew = SUITE("crews", tests);

@@ -28,11 +28,10 @@ static bool is_required(int layout, int kind)
            (layout == SQLOCK_LAYOUT_SQLOCK || !is_of_tickets);
 }
 
-static void test_a_driver_has_all_statements(void **state)
+static void test_a_driver_has_all_statements(void)
 {
     static const struct lk_name names[] = {{NULL, NULL}};
 
-    (void)state;
     for (size_t i = 0; lk_drivers[i] != NULL; i++)
         for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)
             for (int kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
@@ -47,11 +46,10 @@ static void test_a_driver_has_all_statements(void **state)
             }
 }
 
-static void test_a_scheme_is_of_one_driver(void **state)
+static void test_a_scheme_is_of_one_driver(void)
 {
     const sqlock_driver *found;
 
-    (void)state;
     for (size_t i = 0; lk_drivers[i] != NULL; i++) {
         char *schemes = strdup(lk_drivers[i]->schemes);
         char *rest = NULL;
@@ -70,13 +68,12 @@ static void test_a_scheme_is_of_one_driver(void **state)
     }
 }
 
-static void test_an_added_driver_is_found_and_listed(void **state)
+static void test_an_added_driver_is_found_and_listed(void)
 {
     static sqlock_driver driver;
     const sqlock_driver *found;
     size_t last = 0;
 
-    (void)state;
     driver = *lk_drivers[0];
     driver.name = "copy";
     driver.schemes = "unit-copy|unit.copy+2";
@@ -90,11 +87,10 @@ static void test_an_added_driver_is_found_and_listed(void **state)
     assert_int_equal(strncmp(sqlock_driver_info(last), "copy (", 6), 0);
 }
 
-static void test_driver_info_lists_what_is_compiled_in(void **state)
+static void test_driver_info_lists_what_is_compiled_in(void)
 {
     size_t i;
 
-    (void)state;
     for (i = 0; lk_drivers[i] != NULL; i++) {
         const char *info = sqlock_driver_info(i);
         char expected[64];
@@ -110,7 +106,7 @@ static void test_driver_info_lists_what_is_compiled_in(void **state)
     assert_null(sqlock_driver_info((size_t)-1));
 }
 
-static void test_a_url_finds_its_driver_by_scheme(void **state)
+static void test_a_url_finds_its_driver_by_scheme(void)
 {
     static const struct {
         const char *url;
@@ -140,7 +136,6 @@ static void test_a_url_finds_its_driver_by_scheme(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         const sqlock_driver *found = lk_drivers[0];
         sqlock_error err = {0};
@@ -151,11 +146,11 @@ static void test_a_url_finds_its_driver_by_scheme(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_driver_has_all_statements),
-    cmocka_unit_test(test_a_scheme_is_of_one_driver),
-    cmocka_unit_test(test_an_added_driver_is_found_and_listed),
-    cmocka_unit_test(test_driver_info_lists_what_is_compiled_in),
-    cmocka_unit_test(test_a_url_finds_its_driver_by_scheme),
+static const struct unit tests[] = {
+    UNIT(test_a_driver_has_all_statements),
+    UNIT(test_a_scheme_is_of_one_driver),
+    UNIT(test_an_added_driver_is_found_and_listed),
+    UNIT(test_driver_info_lists_what_is_compiled_in),
+    UNIT(test_a_url_finds_its_driver_by_scheme),
 };
 const struct suite suite_driver = SUITE("drivers", tests);

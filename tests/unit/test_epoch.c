@@ -31,13 +31,12 @@ static void note(struct lk_epoch *epoch, const char *now)
     assert_int_equal(changes, epoch->changes);
 }
 
-static void test_F57_only_another_epoch_is_a_change(void **state)
+static void test_F57_only_another_epoch_is_a_change(void)
 {
     struct told told = {0};
     struct lk_epoch epoch;
     char last[SQLOCK_EPOCH_SIZE] = "x";
 
-    (void)state;
     lk_epoch_init(&epoch);
     epoch.changed = tell;
     epoch.context = &told;
@@ -59,14 +58,13 @@ static void test_F57_only_another_epoch_is_a_change(void **state)
 }
 
 /* A login that began before another server had answered, and ends after. */
-static void test_F57_a_late_login_does_not_lead_back(void **state)
+static void test_F57_a_late_login_does_not_lead_back(void)
 {
     struct told told = {0};
     struct lk_epoch epoch;
     char last[SQLOCK_EPOCH_SIZE];
     uint32_t changes = 0;
 
-    (void)state;
     lk_epoch_init(&epoch);
     epoch.changed = tell;
     epoch.context = &told;
@@ -83,11 +81,10 @@ static void test_F57_a_late_login_does_not_lead_back(void **state)
 }
 
 /* As of a PostgreSQL whose standby was promoted. */
-static void test_F57_a_server_is_held_back_until_then(void **state)
+static void test_F57_a_server_is_held_back_until_then(void)
 {
     struct lk_epoch epoch;
 
-    (void)state;
     lk_epoch_init(&epoch);
     assert_int_equal(lk_epoch_held_ns(&epoch), 0);
     lk_epoch_hold_back(&epoch, lk_boottime_ns() + INT64_C(3600000000000));
@@ -108,7 +105,7 @@ static void note_forgetful(void *context, const char *settings)
 }
 
 /* Each connection finds them: they are told when they are others. */
-static void test_F61_settings_are_told_once(void **state)
+static void test_F61_settings_are_told_once(void)
 {
     static const struct {
         const char *settings;
@@ -119,7 +116,6 @@ static void test_F61_settings_are_told_once(void **state)
     struct told told = {0};
     struct lk_epoch epoch;
 
-    (void)state;
     lk_epoch_init(&epoch);
     lk_epoch_note_settings(&epoch, "nobody is told");
     epoch.forgets = note_forgetful;
@@ -133,7 +129,7 @@ static void test_F61_settings_are_told_once(void **state)
     lk_epoch_clear(&epoch);
 }
 
-static void test_F57_each_timeline_is_another_epoch(void **state)
+static void test_F57_each_timeline_is_another_epoch(void)
 {
     static const char *const timelines[] = {
         "7300000000000000001/00000001", "7300000000000000001/00000002",
@@ -141,7 +137,6 @@ static void test_F57_each_timeline_is_another_epoch(void **state)
     char last[SQLOCK_EPOCH_SIZE];
     struct lk_epoch epoch;
 
-    (void)state;
     lk_epoch_init(&epoch);
     for (uint32_t i = 0; i < 4; i++) {
         note(&epoch, timelines[i]);
@@ -151,12 +146,12 @@ static void test_F57_each_timeline_is_another_epoch(void **state)
     lk_epoch_clear(&epoch);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
-    cmocka_unit_test(test_F57_a_late_login_does_not_lead_back),
-    cmocka_unit_test(test_F57_a_server_is_held_back_until_then),
-    cmocka_unit_test(test_F57_each_timeline_is_another_epoch),
-    cmocka_unit_test(test_F61_settings_are_told_once),
+static const struct unit tests[] = {
+    UNIT(test_F57_only_another_epoch_is_a_change),
+    UNIT(test_F57_a_late_login_does_not_lead_back),
+    UNIT(test_F57_a_server_is_held_back_until_then),
+    UNIT(test_F57_each_timeline_is_another_epoch),
+    UNIT(test_F61_settings_are_told_once),
 };
 
 const struct suite suite_epoch = SUITE("epoch", tests);

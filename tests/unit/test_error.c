@@ -15,13 +15,12 @@ static const int codes[] = {
 #undef SQLOCK_X
 };
 
-static void test_every_code_is_negative_and_has_its_own_text(void **state)
+static void test_every_code_is_negative_and_has_its_own_text(void)
 {
     size_t count = sizeof codes / sizeof *codes;
     size_t i;
     size_t k;
 
-    (void)state;
     assert_int_equal(count, 24);
     for (i = 0; i < count; i++) {
         assert_true(codes[i] < 0);
@@ -34,9 +33,8 @@ static void test_every_code_is_negative_and_has_its_own_text(void **state)
     }
 }
 
-static void test_texts_are_those_of_the_header(void **state)
+static void test_texts_are_those_of_the_header(void)
 {
-    (void)state;
 #define SQLOCK_X(name, value, text)                                            \
     assert_string_equal(sqlock_strerror(SQLOCK_##name), text);
     SQLOCK_ERRORS(SQLOCK_X)
@@ -46,30 +44,27 @@ static void test_texts_are_those_of_the_header(void **state)
 /* EEXPIRED may come from a holder that has not read the row, so its text does
  * not say that nobody had the lock.  The missing table of ESCHEMA may be one of
  * the application's. */
-static void test_texts_claim_no_more_than_is_known(void **state)
+static void test_texts_claim_no_more_than_is_known(void)
 {
-    (void)state;
     assert_lacks(sqlock_strerror(SQLOCK_EEXPIRED), "nobody");
     assert_lacks(sqlock_strerror(SQLOCK_ESCHEMA), "lock");
 }
 
-static void test_unknown_codes_have_a_text_too(void **state)
+static void test_unknown_codes_have_a_text_too(void)
 {
     static const int unknown[] = {1, 42, -99, -1000, INT_MAX, INT_MIN};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_true(check_one_line(sqlock_strerror(unknown[i])));
     assert_true(check_one_line(sqlock_strerror(0)));
 }
 
-static void test_set_fills_and_returns(void **state)
+static void test_set_fills_and_returns(void)
 {
     sqlock_error err;
     int rc;
 
-    (void)state;
     memset(&err, 'x', sizeof err);
     rc = sqlock_error_set(&err, SQLOCK_EDATABASE, 1146, "42S02",
                           "table %s is %d", "T", 7);
@@ -86,11 +81,10 @@ static void test_set_fills_and_returns(void **state)
     assert_int_equal(sqlock_error_set(NULL, -4, 0, NULL, "%s", "nobody"), -4);
 }
 
-static void test_an_overlong_sqlstate_is_cut(void **state)
+static void test_an_overlong_sqlstate_is_cut(void)
 {
     sqlock_error err = {0};
 
-    (void)state;
     (void)sqlock_error_set(&err, -1, 0, "420000000000", "x");
     assert_string_equal(err.sqlstate, "42000");
 }
@@ -106,11 +100,10 @@ static bool is_plain(const char *message)
 }
 
 /* A server's message could otherwise forge log lines or drive a terminal. */
-static void test_F79_every_control_byte_is_escaped(void **state)
+static void test_F79_every_control_byte_is_escaped(void)
 {
     unsigned byte;
 
-    (void)state;
     for (byte = 1; byte < 256; byte++) {
         sqlock_error err = {0};
         char text[8] = {'<', (char)byte, '>', '\0'};
@@ -124,11 +117,10 @@ static void test_F79_every_control_byte_is_escaped(void **state)
     }
 }
 
-static void test_F79_terminal_sequences_and_lines_are_disarmed(void **state)
+static void test_F79_terminal_sequences_and_lines_are_disarmed(void)
 {
     sqlock_error err = {0};
 
-    (void)state;
     (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
                            "a\x1b[2J\x1b]0;t\x07\r\nforged: line\n\n");
     assert_true(is_plain(err.message));
@@ -140,11 +132,10 @@ static void test_F79_terminal_sequences_and_lines_are_disarmed(void **state)
     assert_null(strstr(err.message, "\xc2\x9b"));
 }
 
-static void test_F79_valid_utf8_stays(void **state)
+static void test_F79_valid_utf8_stays(void)
 {
     sqlock_error err = {0};
 
-    (void)state;
     (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
                            "Stra\xc3\x9f"
                            "e \xf0\x9f\x94\x92");
@@ -152,14 +143,13 @@ static void test_F79_valid_utf8_stays(void **state)
                                      "e \xf0\x9f\x94\x92");
 }
 
-static void test_long_messages_are_cut_to_whole_characters(void **state)
+static void test_long_messages_are_cut_to_whole_characters(void)
 {
     char text[4096];
     sqlock_error err = {0};
     size_t shift;
     size_t i;
 
-    (void)state;
     for (shift = 0; shift < 4; shift++) {
         memset(text, 'a', shift);
         for (i = shift; i + 4 < sizeof text; i += 4)
@@ -172,27 +162,26 @@ static void test_long_messages_are_cut_to_whole_characters(void **state)
     }
 }
 
-static void test_version_is_that_of_the_header(void **state)
+static void test_version_is_that_of_the_header(void)
 {
     char expected[64];
 
-    (void)state;
     (void)snprintf(expected, sizeof expected, "%d.%d.%d", SQLOCK_VERSION_MAJOR,
                    SQLOCK_VERSION_MINOR, SQLOCK_VERSION_PATCH);
     assert_string_equal(sqlock_version(), expected);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_every_code_is_negative_and_has_its_own_text),
-    cmocka_unit_test(test_texts_are_those_of_the_header),
-    cmocka_unit_test(test_texts_claim_no_more_than_is_known),
-    cmocka_unit_test(test_unknown_codes_have_a_text_too),
-    cmocka_unit_test(test_set_fills_and_returns),
-    cmocka_unit_test(test_an_overlong_sqlstate_is_cut),
-    cmocka_unit_test(test_F79_every_control_byte_is_escaped),
-    cmocka_unit_test(test_F79_terminal_sequences_and_lines_are_disarmed),
-    cmocka_unit_test(test_F79_valid_utf8_stays),
-    cmocka_unit_test(test_long_messages_are_cut_to_whole_characters),
-    cmocka_unit_test(test_version_is_that_of_the_header),
+static const struct unit tests[] = {
+    UNIT(test_every_code_is_negative_and_has_its_own_text),
+    UNIT(test_texts_are_those_of_the_header),
+    UNIT(test_texts_claim_no_more_than_is_known),
+    UNIT(test_unknown_codes_have_a_text_too),
+    UNIT(test_set_fills_and_returns),
+    UNIT(test_an_overlong_sqlstate_is_cut),
+    UNIT(test_F79_every_control_byte_is_escaped),
+    UNIT(test_F79_terminal_sequences_and_lines_are_disarmed),
+    UNIT(test_F79_valid_utf8_stays),
+    UNIT(test_long_messages_are_cut_to_whole_characters),
+    UNIT(test_version_is_that_of_the_header),
 };
 const struct suite suite_error = SUITE("errors", tests);

@@ -60,11 +60,10 @@ static void start(struct probe *probe, size_t threads_max)
     lk_executor_suspend(&executor, &probe->task);
 }
 
-static void test_a_task_woken_while_it_runs_runs_again(void **state)
+static void test_a_task_woken_while_it_runs_runs_again(void)
 {
     static struct probe probe = {.suspensions = 3, .wakes_itself = true};
 
-    (void)state;
     lk_executor_init(&executor);
     start(&probe, 1);
     assert_becomes_true(atomic_load(&probe.is_over), PATIENCE_MS);
@@ -72,12 +71,11 @@ static void test_a_task_woken_while_it_runs_runs_again(void **state)
     lk_executor_stop(&executor);
 }
 
-static void test_a_suspended_task_runs_when_it_is_due(void **state)
+static void test_a_suspended_task_runs_when_it_is_due(void)
 {
     static struct probe late = {.task.due_ns = LK_NEVER};
     static struct probe due = {.suspensions = 1};
 
-    (void)state;
     lk_executor_init(&executor);
     add(&late, 1);
     lk_executor_suspend(&executor, &late.task);
@@ -93,14 +91,13 @@ static void test_a_suspended_task_runs_when_it_is_due(void **state)
 
 /* Of two threads one may block; then the other runs what does not, what is due,
  * and what is woken. */
-static void test_one_thread_remains_that_does_not_block(void **state)
+static void test_one_thread_remains_that_does_not_block(void)
 {
     static struct probe first = {.blocks = true};
     static struct probe second = {.blocks = true};
     static struct probe due = {.blocks = true};
     static struct probe other;
 
-    (void)state;
     lk_executor_init(&executor);
     start(&first, 2);
     assert_becomes_true(atomic_load(&first.is_blocked), PATIENCE_MS);
@@ -123,21 +120,20 @@ static void test_one_thread_remains_that_does_not_block(void **state)
 }
 
 /* A task that blocks is run, although no other thread can be had. */
-static void test_the_only_thread_may_block(void **state)
+static void test_the_only_thread_may_block(void)
 {
     static struct probe probe = {.blocks = true, .is_released = true};
 
-    (void)state;
     lk_executor_init(&executor);
     start(&probe, 1);
     assert_becomes_true(atomic_load(&probe.is_over), PATIENCE_MS);
     lk_executor_stop(&executor);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_task_woken_while_it_runs_runs_again),
-    cmocka_unit_test(test_a_suspended_task_runs_when_it_is_due),
-    cmocka_unit_test(test_one_thread_remains_that_does_not_block),
-    cmocka_unit_test(test_the_only_thread_may_block),
+static const struct unit tests[] = {
+    UNIT(test_a_task_woken_while_it_runs_runs_again),
+    UNIT(test_a_suspended_task_runs_when_it_is_due),
+    UNIT(test_one_thread_remains_that_does_not_block),
+    UNIT(test_the_only_thread_may_block),
 };
 const struct suite suite_executor = SUITE("executor", tests);

@@ -180,7 +180,9 @@ static int64_t run_plain(struct scene *scene, const char *text)
     return answer;
 }
 
-static int open_scene(void **state)
+static struct scene *stage; /* of the test that runs */
+
+static void open_scene(void)
 {
     static struct scene scene;
     static sqlock_driver driver;
@@ -212,17 +214,13 @@ static int open_scene(void **state)
     commit_gives = 0;
     memset(&begins, 0, sizeof begins);
     (void)run_plain(&scene, "CREATE TABLE t (i INTEGER)");
-    *state = &scene;
-    return 0;
+    stage = &scene;
 }
 
-static int close_scene(void **state)
+static void close_scene(void)
 {
-    struct scene *scene = *state;
-
-    lk_db_clear(&scene->db);
-    (void)unlink(scene->path);
-    return 0;
+    lk_db_clear(&stage->db);
+    (void)unlink(stage->path);
 }
 
 /* Let the first statement run alone, until let_go(). */
@@ -276,20 +274,20 @@ static void insert_together(struct scene *scene, int code)
         expect(&members[i], code);
 }
 
-static void test_a_commit_is_told_to_all(void **state)
+static void test_a_commit_is_told_to_all(void)
 {
-    insert_together(*state, 0);
-    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 1 + MEMBERS);
+    insert_together(stage, 0);
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 1 + MEMBERS);
 }
 
-static void test_a_commit_that_fails_is_told_to_all(void **state)
+static void test_a_commit_that_fails_is_told_to_all(void)
 {
     static const int codes[] = {SQLOCK_EUNCERTAIN, SQLOCK_ERESOURCE,
                                 SQLOCK_EDATABASE};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        insert_together(*state, codes[i]);
-        assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), i + 1);
+        insert_together(stage, codes[i]);
+        assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), i + 1);
     }
 }
 
@@ -311,20 +309,20 @@ static void insert_around(struct scene *scene, int code, int others_code)
     expect(&members[3], others_code);
 }
 
-static void test_a_statement_that_is_refused_undoes_itself_only(void **state)
+static void test_a_statement_that_is_refused_undoes_itself_only(void)
 {
     static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ESCHEMA,
                                 SQLOCK_EINVAL};
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        insert_around(*state, codes[i], 0);
-        assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"),
+        insert_around(stage, codes[i], 0);
+        assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"),
                          3 * (i + 1));
     }
 }
 
 /* Nobody else waits, so there is no transaction around it. */
-static void test_a_statement_alone_is_told_what_it_came_to(void **state)
+static void test_a_statement_alone_is_told_what_it_came_to(void)
 {
     static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ERETRY};
 
@@ -333,34 +331,33 @@ static void test_a_statement_alone_is_told_what_it_came_to(void **state)
         char text[32];
 
         (void)snprintf(text, sizeof text, GIVES "%d", codes[i]);
-        begin(&member, *state, text, check_deadline_ns(PATIENCE_MS));
+        begin(&member, stage, text, check_deadline_ns(PATIENCE_MS));
         worker_join(&member.worker);
         expect(&member, codes[i]);
     }
 }
 
 /* The transaction is rolled back, and the connection stays. */
-static void test_a_statement_that_fails_undoes_all(void **state)
+static void test_a_statement_that_fails_undoes_all(void)
 {
     static const int codes[] = {SQLOCK_ERETRY, SQLOCK_ERESOURCE, SQLOCK_ENOMEM};
-    struct scene *scene = *state;
 
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        insert_around(scene, codes[i], codes[i]);
-        assert_int_equal(run_plain(scene, "SELECT count(*) FROM t"), i + 1);
+        insert_around(stage, codes[i], codes[i]);
+        assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), i + 1);
     }
-    assert_int_equal(lk_stats_count(&scene->db.stats, LK_COUNT_OPENED), 1);
+    assert_int_equal(lk_stats_count(&stage->db.stats, LK_COUNT_OPENED), 1);
 }
 
-static void test_all_have_the_latest_deadline(void **state)
+static void test_all_have_the_latest_deadline(void)
 {
     int64_t deadline_ns = check_deadline_ns(PATIENCE_MS);
     struct member members[4];
 
-    begin_first(&members[0], *state);
-    let_wait(&members[1], *state, INSERT, deadline_ns);
-    let_wait(&members[2], *state, INSERT, 3 * deadline_ns);
-    let_wait(&members[3], *state, INSERT, 2 * deadline_ns);
+    begin_first(&members[0], stage);
+    let_wait(&members[1], stage, INSERT, deadline_ns);
+    let_wait(&members[2], stage, INSERT, 3 * deadline_ns);
+    let_wait(&members[3], stage, INSERT, 2 * deadline_ns);
     atomic_store(&least_deadline_ns, INT64_MAX);
     let_go(members, 4);
     for (size_t i = 1; i < 4; i++)
@@ -368,13 +365,13 @@ static void test_all_have_the_latest_deadline(void **state)
     assert_true(atomic_load(&least_deadline_ns) >= 3 * deadline_ns);
 }
 
-static void test_a_transaction_has_sixty_four_statements_at_most(void **state)
+static void test_a_transaction_has_sixty_four_statements_at_most(void)
 {
     static struct member members[1 + CROWD];
 
-    begin_first(&members[0], *state);
+    begin_first(&members[0], stage);
     for (size_t i = 1; i <= CROWD; i++)
-        let_wait(&members[i], *state, INSERT, check_deadline_ns(PATIENCE_MS));
+        let_wait(&members[i], stage, INSERT, check_deadline_ns(PATIENCE_MS));
     atomic_store(&most_in_one, 0);
     let_go(members, 1 + CROWD);
     for (size_t i = 1; i <= CROWD; i++)
@@ -383,42 +380,42 @@ static void test_a_transaction_has_sixty_four_statements_at_most(void **state)
 }
 
 /* The late thread is the last one that waits, alone or behind another. */
-static void test_whose_time_is_over_leaves_the_others(void **state)
+static void test_whose_time_is_over_leaves_the_others(void)
 {
     struct member members[3];
     struct member late[2];
 
-    begin_first(&members[0], *state);
+    begin_first(&members[0], stage);
     for (size_t i = 0; i < 2; i++) {
-        begin(&late[i], *state, INSERT, check_deadline_ns(1));
+        begin(&late[i], stage, INSERT, check_deadline_ns(1));
         worker_join(&late[i].worker);
         expect(&late[i], SQLOCK_ECANCELED);
-        let_wait(&members[i + 1], *state, INSERT,
+        let_wait(&members[i + 1], stage, INSERT,
                  check_deadline_ns(PATIENCE_MS));
     }
     let_go(members, 3);
     for (size_t i = 1; i < 3; i++)
         expect(&members[i], 0);
-    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3);
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 3);
 }
 
 /* The transaction has the late one's statement, but has not begun. */
-static void test_whose_time_is_over_leaves_what_has_not_begun(void **state)
+static void test_whose_time_is_over_leaves_what_has_not_begun(void)
 {
     struct member members[3];
 
-    begin_first(&members[0], *state);
-    let_wait(&members[1], *state, INSERT, check_deadline_ns(PATIENCE_MS));
-    let_wait(&members[2], *state, INSERT, check_deadline_ns(200));
+    begin_first(&members[0], stage);
+    let_wait(&members[1], stage, INSERT, check_deadline_ns(PATIENCE_MS));
+    let_wait(&members[2], stage, INSERT, check_deadline_ns(200));
     begin_waits = &members[2].has_returned;
     let_go(members, 3);
     expect(&members[1], 0);
     expect(&members[2], SQLOCK_ECANCELED);
-    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 2);
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 2);
 }
 
 /* On a busy machine its time may be over before the transaction begins. */
-static void test_whose_time_is_over_within_the_transaction_is_done(void **state)
+static void test_whose_time_is_over_within_the_transaction_is_done(void)
 {
     struct member members[3];
     unsigned rounds = 0;
@@ -426,15 +423,15 @@ static void test_whose_time_is_over_within_the_transaction_is_done(void **state)
     do {
         int64_t deadline_ns = check_deadline_ns(500);
 
-        begin_first(&members[0], *state);
-        let_wait(&members[1], *state, INSERT, check_deadline_ns(PATIENCE_MS));
-        let_wait(&members[2], *state, INSERT, deadline_ns);
+        begin_first(&members[0], stage);
+        let_wait(&members[1], stage, INSERT, check_deadline_ns(PATIENCE_MS));
+        let_wait(&members[2], stage, INSERT, deadline_ns);
         atomic_store(&held_until_ns, deadline_ns);
         let_go(members, 3);
         expect(&members[1], 0);
     } while (members[2].rc == SQLOCK_ECANCELED && ++rounds < 20);
     expect(&members[2], 0);
-    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"),
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"),
                      3 + 2 * rounds);
 }
 
@@ -458,57 +455,54 @@ static bool begin_again(struct scene *scene)
 /* Whose own statement is done begins for the others, but does not wait for the
  * file; one of them does.  A begin that is told to have failed is rolled back:
  * the next statements would else run in its transaction, without a commit. */
-static void test_a_begin_that_fails_is_made_by_another(void **state)
+static void test_a_begin_that_fails_is_made_by_another(void)
 {
     unsigned rounds = 1;
 
-    while (!begin_again(*state) && rounds < 100)
+    while (!begin_again(stage) && rounds < 100)
         rounds++;
     assert_int_equal(begins.rollbacks, 1);
     assert_true(begins.is_for_others[0]);
     assert_false(begins.is_for_others[1]);
     assert_int_not_equal(begins.by[0], begins.by[1]);
-    assert_int_equal(run_plain(*state, "SELECT count(*) FROM t"), 3 * rounds);
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 3 * rounds);
 }
 
-static void test_without_a_connection_nothing_is_done(void **state)
+static void test_without_a_connection_nothing_is_done(void)
 {
-    struct scene *scene = *state;
     struct lk_connection *connection;
     struct member member;
 
-    assert_int_equal(lk_pool_take(&scene->db.pool,
+    assert_int_equal(lk_pool_take(&stage->db.pool,
                                   check_deadline_ns(PATIENCE_MS), &connection,
                                   NULL),
                      0);
-    begin(&member, scene, INSERT, check_deadline_ns(50));
+    begin(&member, stage, INSERT, check_deadline_ns(50));
     worker_join(&member.worker);
     expect(&member, SQLOCK_ERESOURCE);
-    lk_pool_give(&scene->db.pool, connection);
-    assert_int_equal(run_plain(scene, "SELECT count(*) FROM t"), 0);
+    lk_pool_give(&stage->db.pool, connection);
+    assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 0);
 }
 
-#define TEST(function)                                                         \
-    cmocka_unit_test_setup_teardown((function), open_scene, close_scene)
-
-static const struct CMUnitTest tests[] = {
-    TEST(test_a_commit_is_told_to_all),
-    TEST(test_a_commit_that_fails_is_told_to_all),
-    TEST(test_a_statement_that_is_refused_undoes_itself_only),
-    TEST(test_a_statement_alone_is_told_what_it_came_to),
-    TEST(test_a_statement_that_fails_undoes_all),
-    TEST(test_all_have_the_latest_deadline),
-    TEST(test_a_transaction_has_sixty_four_statements_at_most),
-    TEST(test_whose_time_is_over_leaves_the_others),
-    TEST(test_whose_time_is_over_leaves_what_has_not_begun),
-    TEST(test_whose_time_is_over_within_the_transaction_is_done),
-    TEST(test_a_begin_that_fails_is_made_by_another),
-    TEST(test_without_a_connection_nothing_is_done),
+static const struct unit tests[] = {
+    UNIT(test_a_commit_is_told_to_all),
+    UNIT(test_a_commit_that_fails_is_told_to_all),
+    UNIT(test_a_statement_that_is_refused_undoes_itself_only),
+    UNIT(test_a_statement_alone_is_told_what_it_came_to),
+    UNIT(test_a_statement_that_fails_undoes_all),
+    UNIT(test_all_have_the_latest_deadline),
+    UNIT(test_a_transaction_has_sixty_four_statements_at_most),
+    UNIT(test_whose_time_is_over_leaves_the_others),
+    UNIT(test_whose_time_is_over_leaves_what_has_not_begun),
+    UNIT(test_whose_time_is_over_within_the_transaction_is_done),
+    UNIT(test_a_begin_that_fails_is_made_by_another),
+    UNIT(test_without_a_connection_nothing_is_done),
 };
-const struct suite suite_group = SUITE("group commit", tests);
+const struct suite suite_group =
+    SUITE_IN("group commit", tests, open_scene, close_scene);
 
 #else
 
-const struct suite suite_group = {"group commit", NULL, 0};
+const struct suite suite_group = {.name = "group commit"};
 
 #endif

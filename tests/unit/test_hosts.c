@@ -27,7 +27,7 @@ static int answer(void *context, size_t index, int64_t deadline_ns,
     return rc < 0 ? lk_error(err, rc, "host %zu", index) : 0;
 }
 
-static void test_a_failure_that_may_end_is_the_result(void **state)
+static void test_a_failure_that_may_end_is_the_result(void)
 {
     static const struct {
         int codes[HOSTS];
@@ -50,7 +50,6 @@ static void test_a_failure_that_may_end_is_the_result(void **state)
          3},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct answers answers = {.tried = 0};
         sqlock_error err = {0};
@@ -66,7 +65,7 @@ static void test_a_failure_that_may_end_is_the_result(void **state)
     check_row(NULL);
 }
 
-static void test_each_host_has_its_share_of_the_time(void **state)
+static void test_each_host_has_its_share_of_the_time(void)
 {
     struct answers answers = {
         .codes = {SQLOCK_EUNREACHABLE, SQLOCK_EUNREACHABLE}};
@@ -74,7 +73,6 @@ static void test_each_host_has_its_share_of_the_time(void **state)
     int64_t end_ns = sqlock_monotonic_ns() + 3 * third_ns;
     sqlock_error err = {0};
 
-    (void)state;
     assert_int_equal(lk_hosts_try(HOSTS, end_ns, answer, &answers, &err), 0);
     assert_true(answers.deadlines_ns[0] < end_ns - third_ns);
     assert_true(answers.deadlines_ns[1] > answers.deadlines_ns[0]);
@@ -83,7 +81,7 @@ static void test_each_host_has_its_share_of_the_time(void **state)
 }
 
 /* It may have lost the server, so the next host is asked. */
-static void test_a_library_that_gives_up_refuses_nothing(void **state)
+static void test_a_library_that_gives_up_refuses_nothing(void)
 {
     static const struct {
         int rc;
@@ -95,7 +93,6 @@ static void test_a_library_that_gives_up_refuses_nothing(void **state)
         {SQLOCK_EUNREACHABLE, "28000", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sqlock_error err = {0};
 
@@ -108,22 +105,21 @@ static void test_a_library_that_gives_up_refuses_nothing(void **state)
 }
 
 /* No host is tried without time: the one that has used it up says why. */
-static void test_hosts_without_time_are_not_tried(void **state)
+static void test_hosts_without_time_are_not_tried(void)
 {
     struct answers answers = {.codes = {SQLOCK_EREADONLY, 0}};
     sqlock_error err = {0};
 
-    (void)state;
     assert_int_equal(
         lk_hosts_try(HOSTS, sqlock_monotonic_ns(), answer, &answers, &err),
         SQLOCK_EREADONLY);
     assert_int_equal(answers.tried, 1);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_hosts_without_time_are_not_tried),
-    cmocka_unit_test(test_a_failure_that_may_end_is_the_result),
-    cmocka_unit_test(test_each_host_has_its_share_of_the_time),
-    cmocka_unit_test(test_a_library_that_gives_up_refuses_nothing),
+static const struct unit tests[] = {
+    UNIT(test_hosts_without_time_are_not_tried),
+    UNIT(test_a_failure_that_may_end_is_the_result),
+    UNIT(test_each_host_has_its_share_of_the_time),
+    UNIT(test_a_library_that_gives_up_refuses_nothing),
 };
 const struct suite suite_hosts = SUITE("hosts", tests);

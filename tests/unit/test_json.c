@@ -40,11 +40,10 @@ static void check(const char *text, size_t length)
     free(written);
 }
 
-static void test_each_character_is_read_as_it_was(void **state)
+static void test_each_character_is_read_as_it_was(void)
 {
     char text[] = "a?b";
 
-    (void)state;
     for (char c = 1; c > 0 && c < 127; c++) {
         text[1] = c;
         check(text, 3);
@@ -53,22 +52,20 @@ static void test_each_character_is_read_as_it_was(void **state)
     }
 }
 
-static void test_all_of_utf8_stays(void **state)
+static void test_all_of_utf8_stays(void)
 {
     const char *text = "\xc3\xa4\"\xe2\x82\xac\\\xf0\x9f\x94\x92\x7f\n";
 
-    (void)state;
     check(text, strlen(text));
     check("", 0);
 }
 
-static void test_a_text_ends_with_its_zero(void **state)
+static void test_a_text_ends_with_its_zero(void)
 {
     char *written = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&written, &size);
 
-    (void)state;
     assert_non_null(out);
     lk_json_text(out, "say \"no\"");
     assert_int_equal(fclose(out), 0);
@@ -76,9 +73,9 @@ static void test_a_text_ends_with_its_zero(void **state)
     free(written);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_each_character_is_read_as_it_was),
-    cmocka_unit_test(test_all_of_utf8_stays),
-    cmocka_unit_test(test_a_text_ends_with_its_zero),
+static const struct unit tests[] = {
+    UNIT(test_each_character_is_read_as_it_was),
+    UNIT(test_all_of_utf8_stays),
+    UNIT(test_a_text_ends_with_its_zero),
 };
 const struct suite suite_json = SUITE("json", tests);

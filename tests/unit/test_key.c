@@ -68,15 +68,13 @@ static unsigned check_file(const char *file, sqlock_key_rule rule)
     return rows;
 }
 
-static void test_keys_are_those_of_spring(void **state)
+static void test_keys_are_those_of_spring(void)
 {
-    (void)state;
     assert_int_equal(check_file("key-vectors.tsv", SQLOCK_KEY_CURRENT), 33);
 }
 
-static void test_legacy_keys_are_those_of_old_spring(void **state)
+static void test_legacy_keys_are_those_of_old_spring(void)
 {
-    (void)state;
     assert_int_equal(check_file("key-vectors-legacy.tsv", SQLOCK_KEY_LEGACY),
                      16);
 }
@@ -92,11 +90,10 @@ static void check_key(const char *name, sqlock_key_rule rule,
     assert_string_equal(key, expected);
 }
 
-static void test_legacy_rule_reads_uuids_as_java_did(void **state)
+static void test_legacy_rule_reads_uuids_as_java_did(void)
 {
     static const char expected[] = "00000001-0001-0001-0001-000000000001";
 
-    (void)state;
     check_key("+1-1-1-1-1", SQLOCK_KEY_LEGACY, expected);
     check_key("1-12345-1-1-1", SQLOCK_KEY_LEGACY,
               "00000001-2345-0001-0001-000000000001");
@@ -111,15 +108,14 @@ static void test_legacy_rule_reads_uuids_as_java_did(void **state)
               "5caaae54-cfd8-3b46-8a0f-c737f995766c");
 }
 
-static void test_raw_key_is_the_name(void **state)
+static void test_raw_key_is_the_name(void)
 {
-    (void)state;
     check_key("a", SQLOCK_KEY_RAW, "a");
     check_key("ACBD18DB-4CC2-385C-ADEF-654FCCC4A4D8", SQLOCK_KEY_RAW,
               "ACBD18DB-4CC2-385C-ADEF-654FCCC4A4D8");
 }
 
-static void test_raw_key_out_of_bounds_is_refused(void **state)
+static void test_raw_key_out_of_bounds_is_refused(void)
 {
     static const char *const bad[] = {
         "",          "0123456789012345678901234567890123456",
@@ -129,7 +125,6 @@ static void test_raw_key_out_of_bounds_is_refused(void **state)
     char key[SQLOCK_KEY_SIZE] = "unchanged";
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         sqlock_error err = {0};
         int rc = sqlock_key_of(key, bad[i], SQLOCK_KEY_RAW, &err);
@@ -139,7 +134,7 @@ static void test_raw_key_out_of_bounds_is_refused(void **state)
     }
 }
 
-static void test_names_of_every_length_up_to_the_limit(void **state)
+static void test_names_of_every_length_up_to_the_limit(void)
 {
     char *name = malloc(NAME_LIMIT + 2);
     char last[SQLOCK_KEY_SIZE] = "";
@@ -148,7 +143,6 @@ static void test_names_of_every_length_up_to_the_limit(void **state)
     size_t length;
     int rc;
 
-    (void)state;
     assert_non_null(name);
     for (length = 0; length <= NAME_LIMIT; length += length < 300 ? 1 : 97) {
         memset(name, 'k', length);
@@ -170,7 +164,7 @@ static void test_names_of_every_length_up_to_the_limit(void **state)
     free(name);
 }
 
-static void test_invalid_utf8_is_refused(void **state)
+static void test_invalid_utf8_is_refused(void)
 {
     static const char *const bad[] = {
         "\x80",             /* continuation first */
@@ -187,7 +181,6 @@ static void test_invalid_utf8_is_refused(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         char key[SQLOCK_KEY_SIZE];
         sqlock_error err = {0};
@@ -200,7 +193,7 @@ static void test_invalid_utf8_is_refused(void **state)
 }
 
 /* Spring's issues #11146 and #11157: names that differ must not share a key. */
-static void test_F29_names_that_look_alike_are_different_keys(void **state)
+static void test_F29_names_that_look_alike_are_different_keys(void)
 {
     static const char *const names[] = {"Job",
                                         "JOB",
@@ -221,7 +214,6 @@ static void test_F29_names_that_look_alike_are_different_keys(void **state)
     size_t i;
     size_t k;
 
-    (void)state;
     for (i = 0; i < count; i++) {
         sqlock_error err = {0};
         int rc = sqlock_key_of(keys[i], names[i], SQLOCK_KEY_CURRENT, &err);
@@ -232,25 +224,24 @@ static void test_F29_names_that_look_alike_are_different_keys(void **state)
     }
 }
 
-static void test_unknown_rule_is_refused(void **state)
+static void test_unknown_rule_is_refused(void)
 {
     char key[SQLOCK_KEY_SIZE];
     sqlock_error err = {0};
     int rc = sqlock_key_of(key, "foo", (sqlock_key_rule)99, &err);
 
-    (void)state;
     assert_code(SQLOCK_EINVAL, rc, &err);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_keys_are_those_of_spring),
-    cmocka_unit_test(test_legacy_keys_are_those_of_old_spring),
-    cmocka_unit_test(test_legacy_rule_reads_uuids_as_java_did),
-    cmocka_unit_test(test_raw_key_is_the_name),
-    cmocka_unit_test(test_raw_key_out_of_bounds_is_refused),
-    cmocka_unit_test(test_names_of_every_length_up_to_the_limit),
-    cmocka_unit_test(test_invalid_utf8_is_refused),
-    cmocka_unit_test(test_F29_names_that_look_alike_are_different_keys),
-    cmocka_unit_test(test_unknown_rule_is_refused),
+static const struct unit tests[] = {
+    UNIT(test_keys_are_those_of_spring),
+    UNIT(test_legacy_keys_are_those_of_old_spring),
+    UNIT(test_legacy_rule_reads_uuids_as_java_did),
+    UNIT(test_raw_key_is_the_name),
+    UNIT(test_raw_key_out_of_bounds_is_refused),
+    UNIT(test_names_of_every_length_up_to_the_limit),
+    UNIT(test_invalid_utf8_is_refused),
+    UNIT(test_F29_names_that_look_alike_are_different_keys),
+    UNIT(test_unknown_rule_is_refused),
 };
 const struct suite suite_key = SUITE("key rule", tests);

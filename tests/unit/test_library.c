@@ -28,12 +28,11 @@ static struct lk_library library(const char *soname, size_t count)
                                .count = count};
 }
 
-static void test_functions_are_found_once_loaded(void **state)
+static void test_functions_are_found_once_loaded(void)
 {
     struct lk_library math = library("libm.so.6", 1);
     sqlock_error err = {0};
 
-    (void)state;
     cosine = NULL;
     assert_lock_ok(lk_library_load(&math, &err), &err);
     assert_true(cosine(0) > 0.99);
@@ -44,12 +43,11 @@ static void test_functions_are_found_once_loaded(void **state)
 }
 
 /* Each time anew: it may have been installed meanwhile. */
-static void test_a_missing_library_is_one_clear_line(void **state)
+static void test_a_missing_library_is_one_clear_line(void)
 {
     struct lk_library missing = library("libsqlock-none.so.9", 1);
     sqlock_error err = {0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_code(SQLOCK_ENOTSUP, lk_library_load(&missing, &err), &err);
         assert_contains(err.message, "libsqlock-none.so.9");
@@ -61,12 +59,11 @@ static void test_a_missing_library_is_one_clear_line(void **state)
     assert_lock_ok(lk_library_load(&missing, &err), &err);
 }
 
-static void test_a_library_that_is_too_old_is_refused(void **state)
+static void test_a_library_that_is_too_old_is_refused(void)
 {
     struct lk_library old = library("libm.so.6", 2);
     sqlock_error err = {0};
 
-    (void)state;
     assert_code(SQLOCK_ENOTSUP, lk_library_load(&old, &err), &err);
     assert_contains(err.message, "sqlock_no_such_function");
     assert_contains(err.message, "the-package");
@@ -74,12 +71,11 @@ static void test_a_library_that_is_too_old_is_refused(void **state)
 }
 
 /* With a second one nobody knows whose connection is to be adopted. */
-static void test_two_libraries_of_one_database_adopt_nothing(void **state)
+static void test_two_libraries_of_one_database_adopt_nothing(void)
 {
     struct lk_library math = library("libm.so.6", 1);
     sqlock_error err = {0};
 
-    (void)state;
     math.copies = "libm.so.*|libc.so.*";
     assert_lock_ok(lk_library_load(&math, &err), &err);
     assert_code(SQLOCK_ENOTSUP, lk_library_adopt(&math, &err), &err);
@@ -87,10 +83,10 @@ static void test_two_libraries_of_one_database_adopt_nothing(void **state)
     assert_contains(err.message, "libc.so.6");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_functions_are_found_once_loaded),
-    cmocka_unit_test(test_a_missing_library_is_one_clear_line),
-    cmocka_unit_test(test_a_library_that_is_too_old_is_refused),
-    cmocka_unit_test(test_two_libraries_of_one_database_adopt_nothing),
+static const struct unit tests[] = {
+    UNIT(test_functions_are_found_once_loaded),
+    UNIT(test_a_missing_library_is_one_clear_line),
+    UNIT(test_a_library_that_is_too_old_is_refused),
+    UNIT(test_two_libraries_of_one_database_adopt_nothing),
 };
 const struct suite suite_library = SUITE("library", tests);

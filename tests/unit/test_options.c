@@ -38,13 +38,12 @@ static void expect_refused(const sqlock_options *given)
     expect(given, SQLOCK_EINVAL);
 }
 
-static void test_zero_means_the_documented_default(void **state)
+static void test_zero_means_the_documented_default(void)
 {
     sqlock_options options = basic();
     sqlock_options out;
     int pass;
 
-    (void)state;
     for (pass = 0; pass < 2; pass++) {
         sqlock_error err = {0};
         int rc = lk_options_complete(&out, pass == 0 ? NULL : &options, &err);
@@ -64,7 +63,7 @@ static void test_zero_means_the_documented_default(void **state)
     }
 }
 
-static void test_statement_timeout_follows_the_ttl(void **state)
+static void test_statement_timeout_follows_the_ttl(void)
 {
     static const struct {
         uint32_t ttl;
@@ -73,7 +72,6 @@ static void test_statement_timeout_follows_the_ttl(void **state)
         {10, 500}, {4000, 500}, {8000, 1000}, {40000, 5000}, {604800000, 5000}};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         sqlock_options options = basic();
         sqlock_options out;
@@ -84,11 +82,10 @@ static void test_statement_timeout_follows_the_ttl(void **state)
     }
 }
 
-static void test_margin_is_a_twentieth_of_the_ttl(void **state)
+static void test_margin_is_a_twentieth_of_the_ttl(void)
 {
     sqlock_options options = basic();
 
-    (void)state;
     assert_int_equal(lk_margin_ms(&options, 10), 1);
     assert_int_equal(lk_margin_ms(&options, 20), 1);
     assert_int_equal(lk_margin_ms(&options, 40), 2);
@@ -99,7 +96,7 @@ static void test_margin_is_a_twentieth_of_the_ttl(void **state)
 
 #define NUMBER_ROWS 6
 
-static void test_numbers_out_of_bounds_are_refused(void **state)
+static void test_numbers_out_of_bounds_are_refused(void)
 {
     static const struct {
         size_t offset;
@@ -115,7 +112,6 @@ static void test_numbers_out_of_bounds_are_refused(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < NUMBER_ROWS; i++) {
         sqlock_options options = basic();
         uint32_t value;
@@ -140,11 +136,10 @@ static void test_numbers_out_of_bounds_are_refused(void **state)
     }
 }
 
-static void test_a_margin_must_leave_some_of_the_ttl(void **state)
+static void test_a_margin_must_leave_some_of_the_ttl(void)
 {
     sqlock_options options = basic();
 
-    (void)state;
     options.ttl_ms = 100;
     options.margin_ms = 99;
     expect(&options, 0);
@@ -160,7 +155,7 @@ static void fill(char *out, size_t length)
     out[length] = '\0';
 }
 
-static void test_regions_at_their_limits(void **state)
+static void test_regions_at_their_limits(void)
 {
     static const char *const bad[] = {
         "", "#tx", "shop#tx", "a\xff", "\xed\xa0\x80", "\xc3", " ", "shop ",
@@ -169,7 +164,6 @@ static void test_regions_at_their_limits(void **state)
     sqlock_options options = basic();
     size_t i;
 
-    (void)state;
     options.region = region;
     fill(region, 1);
     expect(&options, 0);
@@ -189,12 +183,11 @@ static void test_regions_at_their_limits(void **state)
     }
 }
 
-static void test_notes_at_their_limits(void **state)
+static void test_notes_at_their_limits(void)
 {
     char note[100];
     sqlock_options options = basic();
 
-    (void)state;
     options.holder_note = note;
     fill(note, 80);
     expect(&options, 0);
@@ -206,13 +199,12 @@ static void test_notes_at_their_limits(void **state)
     expect(&options, 0);
 }
 
-static void test_a_prefix_that_is_no_identifier_is_refused_at_open(void **state)
+static void test_a_prefix_that_is_no_identifier_is_refused_at_open(void)
 {
     static const char *const bad[] = {"x;y", "x y", "a.b.c",
                                       "9",   "x\"", "\xff"};
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         sqlock_options options = basic();
         sqlock_registry *registry = (sqlock_registry *)1;
@@ -227,11 +219,10 @@ static void test_a_prefix_that_is_no_identifier_is_refused_at_open(void **state)
     }
 }
 
-static void test_choices_that_do_not_exist_are_refused(void **state)
+static void test_choices_that_do_not_exist_are_refused(void)
 {
     sqlock_options options = basic();
 
-    (void)state;
     options.ownership = (sqlock_ownership)3;
     expect_refused(&options);
     options.ownership = (sqlock_ownership)-1;
@@ -246,11 +237,10 @@ static void test_choices_that_do_not_exist_are_refused(void **state)
     expect_refused(&options);
 }
 
-static void test_a_struct_of_the_wrong_size_is_refused(void **state)
+static void test_a_struct_of_the_wrong_size_is_refused(void)
 {
     sqlock_options options = basic();
 
-    (void)state;
     options.size = 0;
     expect_refused(&options);
     options.size = sizeof options + 1;
@@ -261,12 +251,11 @@ static void test_a_struct_of_the_wrong_size_is_refused(void **state)
 
 /* An older program passes a shorter struct: the members behind its end count as
  * zero. */
-static void test_a_shorter_struct_of_an_older_program_is_taken(void **state)
+static void test_a_shorter_struct_of_an_older_program_is_taken(void)
 {
     sqlock_options options = basic();
     sqlock_options out;
 
-    (void)state;
     options.ttl_ms = 1234;
     options.poll_ms = 9;
     options.size = offsetof(sqlock_options, poll_ms);
@@ -276,12 +265,11 @@ static void test_a_shorter_struct_of_an_older_program_is_taken(void **state)
 }
 
 /* No header has such a struct: a member would be read by half. */
-static void test_a_size_that_ends_within_a_member_is_refused(void **state)
+static void test_a_size_that_ends_within_a_member_is_refused(void)
 {
     sqlock_options options = basic();
     size_t size;
 
-    (void)state;
     for (size = sizeof size; size <= sizeof options; size++) {
         options.size = size;
         if (size % sizeof(void *) != 0)
@@ -291,14 +279,13 @@ static void test_a_size_that_ends_within_a_member_is_refused(void **state)
     }
 }
 
-static void test_ttl_of_one_call_at_its_limits(void **state)
+static void test_ttl_of_one_call_at_its_limits(void)
 {
     sqlock_options options = basic();
     sqlock_error err = {0};
     uint32_t ttl = 1;
     int rc = lk_ttl_check(&options, &ttl, 0, 777, &err);
 
-    (void)state;
     assert_lock_ok(rc, &err);
     assert_int_equal(ttl, 777);
     rc = lk_ttl_check(&options, &ttl, 10, 777, &err);
@@ -317,19 +304,19 @@ static void test_ttl_of_one_call_at_its_limits(void **state)
     assert_code(SQLOCK_EINVAL, rc, &err);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_zero_means_the_documented_default),
-    cmocka_unit_test(test_statement_timeout_follows_the_ttl),
-    cmocka_unit_test(test_margin_is_a_twentieth_of_the_ttl),
-    cmocka_unit_test(test_numbers_out_of_bounds_are_refused),
-    cmocka_unit_test(test_a_margin_must_leave_some_of_the_ttl),
-    cmocka_unit_test(test_regions_at_their_limits),
-    cmocka_unit_test(test_notes_at_their_limits),
-    cmocka_unit_test(test_a_prefix_that_is_no_identifier_is_refused_at_open),
-    cmocka_unit_test(test_choices_that_do_not_exist_are_refused),
-    cmocka_unit_test(test_a_struct_of_the_wrong_size_is_refused),
-    cmocka_unit_test(test_a_shorter_struct_of_an_older_program_is_taken),
-    cmocka_unit_test(test_a_size_that_ends_within_a_member_is_refused),
-    cmocka_unit_test(test_ttl_of_one_call_at_its_limits),
+static const struct unit tests[] = {
+    UNIT(test_zero_means_the_documented_default),
+    UNIT(test_statement_timeout_follows_the_ttl),
+    UNIT(test_margin_is_a_twentieth_of_the_ttl),
+    UNIT(test_numbers_out_of_bounds_are_refused),
+    UNIT(test_a_margin_must_leave_some_of_the_ttl),
+    UNIT(test_regions_at_their_limits),
+    UNIT(test_notes_at_their_limits),
+    UNIT(test_a_prefix_that_is_no_identifier_is_refused_at_open),
+    UNIT(test_choices_that_do_not_exist_are_refused),
+    UNIT(test_a_struct_of_the_wrong_size_is_refused),
+    UNIT(test_a_shorter_struct_of_an_older_program_is_taken),
+    UNIT(test_a_size_that_ends_within_a_member_is_refused),
+    UNIT(test_ttl_of_one_call_at_its_limits),
 };
 const struct suite suite_options = SUITE("options", tests);

@@ -51,7 +51,9 @@ static int slow_open(void *connection, const struct lk_url *url,
     return sqlite->open(connection, url, how, err);
 }
 
-static int open_scene(void **state)
+static struct scene *stage; /* of the test that runs */
+
+static void open_scene(void)
 {
     static struct scene scene;
     static sqlock_driver slow;
@@ -79,25 +81,20 @@ static int open_scene(void **state)
     atomic_store(&opened, 0);
     atomic_store(&most, 0);
     opens_at_ns = 0;
-    *state = &scene;
-    return 0;
+    stage = &scene;
 }
 
-static int close_scene(void **state)
+static void close_scene(void)
 {
-    struct scene *scene = *state;
-
-    lk_pool_clear(&scene->other);
-    lk_db_clear(&scene->db);
-    (void)unlink(scene->path);
-    return 0;
+    lk_pool_clear(&stage->other);
+    lk_db_clear(&stage->db);
+    (void)unlink(stage->path);
 }
 
 /* The statement's deadline passes while the connection is being opened, which
  * may take connect_timeout_ms more. */
-static void test_opening_has_a_time_of_its_own(void **state)
+static void test_opening_has_a_time_of_its_own(void)
 {
-    struct scene *scene = *state;
     struct lk_connection *connection = NULL;
     int64_t begun_ns = sqlock_monotonic_ns();
     int64_t soon_ns = begun_ns + LK_NS_PER_MS;
@@ -105,19 +102,18 @@ static void test_opening_has_a_time_of_its_own(void **state)
     int rc;
 
     opens_at_ns = begun_ns + 20 * LK_NS_PER_MS;
-    rc = lk_pool_take(&scene->db.pool, soon_ns, &connection, &err);
+    rc = lk_pool_take(&stage->db.pool, soon_ns, &connection, &err);
     assert_lock_ok(rc, &err);
     assert_true(deadline_ns > soon_ns);
     assert_true(connection->late_ns >= 19 * LK_NS_PER_MS);
-    lk_pool_give(&scene->db.pool, connection);
-    rc = lk_pool_take(&scene->db.pool, soon_ns, &connection, &err);
+    lk_pool_give(&stage->db.pool, connection);
+    rc = lk_pool_take(&stage->db.pool, soon_ns, &connection, &err);
     assert_lock_ok(rc, &err); /* an idle one, even after the deadline */
-    lk_pool_discard(&scene->db.pool, connection);
+    lk_pool_discard(&stage->db.pool, connection);
 }
 
-static void test_opening_ends_with_the_callers_time(void **state)
+static void test_opening_ends_with_the_callers_time(void)
 {
-    struct scene *scene = *state;
     struct lk_connection *connection = NULL;
     int64_t soon_ns = sqlock_monotonic_ns() + LK_NS_PER_MS;
     const struct lk_wish wish = {.wait_until_ns = soon_ns,
@@ -125,11 +121,11 @@ static void test_opening_ends_with_the_callers_time(void **state)
     sqlock_error err = {0};
 
     deadline_ns = INT64_MAX;
-    (void)lk_pool_take_as(&scene->db.pool, &wish, &connection, &err);
+    (void)lk_pool_take_as(&stage->db.pool, &wish, &connection, &err);
     assert_int_equal(opened, 1);
     assert_true(deadline_ns <= soon_ns);
     if (connection != NULL)
-        lk_pool_give(&scene->db.pool, connection);
+        lk_pool_give(&stage->db.pool, connection);
 }
 
 struct taker {
@@ -158,9 +154,9 @@ static int take_until_open(struct worker *worker)
     return 0;
 }
 
-static void test_one_tries_while_the_database_is_away(void **state)
+static void test_one_tries_while_the_database_is_away(void)
 {
-    struct taker taker = {.scene = *state};
+    struct taker taker = {.scene = stage};
     struct lk_connection *connection;
     struct workers workers;
     sqlock_error err = {0};
@@ -177,35 +173,33 @@ static void test_one_tries_while_the_database_is_away(void **state)
     workers_join(&workers);
 }
 
-static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
+static void test_who_has_no_time_to_try_is_told_the_last_failure(void)
 {
-    struct scene *scene = *state;
     sqlock_error why = {.code = SQLOCK_ERESOURCE, .message = "full"};
     sqlock_error err = {0};
     int rc;
 
-    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
-    (void)lk_outage_leave(&scene->db.outage, SQLOCK_ERESOURCE, &why);
-    rc = lk_outage_enter(&scene->db.outage, sqlock_monotonic_ns(), &err);
+    assert_int_equal(lk_outage_enter(&stage->db.outage, 0, &err), 0);
+    (void)lk_outage_leave(&stage->db.outage, SQLOCK_ERESOURCE, &why);
+    rc = lk_outage_enter(&stage->db.outage, sqlock_monotonic_ns(), &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     assert_string_equal(err.message, "full");
-    rc = lk_outage_enter(&scene->db.outage, LK_NEVER, &err);
+    rc = lk_outage_enter(&stage->db.outage, LK_NEVER, &err);
     assert_lock_ok(rc, &err);
-    (void)lk_outage_leave(&scene->db.outage, SQLOCK_EACCESS,
+    (void)lk_outage_leave(&stage->db.outage, SQLOCK_EACCESS,
                           &why); /* server answers */
-    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
-    assert_int_equal(lk_outage_enter(&scene->db.outage, 0, &err), 0);
-    (void)lk_outage_leave(&scene->db.outage, 0, NULL);
+    assert_int_equal(lk_outage_enter(&stage->db.outage, 0, &err), 0);
+    assert_int_equal(lk_outage_enter(&stage->db.outage, 0, &err), 0);
+    (void)lk_outage_leave(&stage->db.outage, 0, NULL);
 }
 
 /* A URL that has led to a database is right: if its host is unknown later, the
  * database is away, and a wait goes on. */
-static void test_a_url_that_was_right_stays_right(void **state)
+static void test_a_url_that_was_right_stays_right(void)
 {
     sqlock_error why = {.code = SQLOCK_EINVAL};
     struct lk_outage outage;
 
-    (void)state;
     lk_outage_init(&outage);
     assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
     assert_int_equal(lk_outage_leave(&outage, SQLOCK_EINVAL, &why),
@@ -221,13 +215,12 @@ static void test_a_url_that_was_right_stays_right(void **state)
 
 /* Several threads that try at the same time and are refused count as one
  * failure: otherwise the next pause would at once be the longest one. */
-static void test_attempts_at_one_time_are_one_failure(void **state)
+static void test_attempts_at_one_time_are_one_failure(void)
 {
     sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
     struct lk_outage outage;
     unsigned i;
 
-    (void)state;
     lk_outage_init(&outage);
     for (i = 0; i < TAKERS; i++)
         assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
@@ -249,12 +242,11 @@ static int fail_late(struct worker *worker)
     return 0;
 }
 
-static void test_an_earlier_attempt_does_not_pass_for_the_probe(void **state)
+static void test_an_earlier_attempt_does_not_pass_for_the_probe(void)
 {
     sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
     struct lk_outage outage;
 
-    (void)state;
     lk_outage_init(&outage);
     for (int i = 0; i < 2; i++) /* for this thread, and for the other one */
         assert_int_equal(lk_outage_enter(&outage, LK_NEVER, NULL), 0);
@@ -292,53 +284,47 @@ static int follow(struct worker *worker)
     return 0;
 }
 
-static void test_a_probe_that_succeeds_lets_all_go_on(void **state)
+static void test_a_probe_that_succeeds_lets_all_go_on(void)
 {
-    struct scene *scene = *state;
     struct follower followers[FOLLOWERS];
     atomic_uint entered = 0;
     sqlock_error err = {0};
 
-    assert_int_equal(lk_outage_enter(&scene->db.outage,
+    assert_int_equal(lk_outage_enter(&stage->db.outage,
                                      check_deadline_ns(PATIENCE_MS), &err),
                      0);
-    lk_outage_leave(&scene->db.outage, SQLOCK_EUNREACHABLE, &err);
-    assert_int_equal(lk_outage_enter(&scene->db.outage,
+    lk_outage_leave(&stage->db.outage, SQLOCK_EUNREACHABLE, &err);
+    assert_int_equal(lk_outage_enter(&stage->db.outage,
                                      check_deadline_ns(PATIENCE_MS), &err),
                      0); /* the probe */
     for (int i = 0; i < FOLLOWERS; i++) {
-        followers[i].outage = &scene->db.outage;
+        followers[i].outage = &stage->db.outage;
         followers[i].entered = &entered;
         worker_start(&followers[i].worker, follow, &followers[i]);
     }
     for (int i = 0; i < FOLLOWERS; i++)
         assert_becomes_true(worker_is_parked(&followers[i].worker),
                             PATIENCE_MS);
-    lk_outage_leave(&scene->db.outage, 0, &err);
+    lk_outage_leave(&stage->db.outage, 0, &err);
     for (int i = 0; i < FOLLOWERS; i++)
         worker_join(&followers[i].worker);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(test_a_probe_that_succeeds_lets_all_go_on,
-                                    open_scene, close_scene),
-    cmocka_unit_test(test_attempts_at_one_time_are_one_failure),
-    cmocka_unit_test(test_an_earlier_attempt_does_not_pass_for_the_probe),
-    cmocka_unit_test(test_a_url_that_was_right_stays_right),
-    cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_opening_ends_with_the_callers_time,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_one_tries_while_the_database_is_away,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(
-        test_who_has_no_time_to_try_is_told_the_last_failure, open_scene,
-        close_scene),
+static const struct unit tests[] = {
+    UNIT(test_a_probe_that_succeeds_lets_all_go_on),
+    UNIT(test_attempts_at_one_time_are_one_failure),
+    UNIT(test_an_earlier_attempt_does_not_pass_for_the_probe),
+    UNIT(test_a_url_that_was_right_stays_right),
+    UNIT(test_opening_has_a_time_of_its_own),
+    UNIT(test_opening_ends_with_the_callers_time),
+    UNIT(test_one_tries_while_the_database_is_away),
+    UNIT(test_who_has_no_time_to_try_is_told_the_last_failure),
 };
-const struct suite suite_outage = SUITE("outage", tests);
+const struct suite suite_outage =
+    SUITE_IN("outage", tests, open_scene, close_scene);
 
 #else
 
-const struct suite suite_outage = {"outage", NULL, 0};
+const struct suite suite_outage = {.name = "outage"};
 
 #endif

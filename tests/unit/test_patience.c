@@ -20,11 +20,10 @@ static struct lk_waiter waiter;
 static struct lk_part part;
 static struct lk_retry retry;
 
-static int setup(void **state)
+static void setup(void)
 {
     static char text[] = "there is one";
 
-    (void)state;
     memset(&slot, 0, sizeof slot);
     memset(&retry, 0, sizeof retry);
     store.statements[SQLOCK_SQL_ENQUEUE].text = text;
@@ -33,7 +32,6 @@ static int setup(void **state)
     waiter = (struct lk_waiter){
         .wait_ms = 1, .options = &options, .deadline_ns = LK_NEVER};
     part = (struct lk_part){.slot = &slot, .waiter = &waiter};
-    return 0;
 }
 
 /* Fail so many times.  Return when the next attempt is due, from now on. */
@@ -48,9 +46,8 @@ static int64_t pause_after(int failures, int rc)
     return resume_ns - sqlock_monotonic_ns();
 }
 
-static void test_a_wait_without_a_ticket_pauses_briefly(void **state)
+static void test_a_wait_without_a_ticket_pauses_briefly(void)
 {
-    (void)state;
     assert_true(pause_after(FAILURES, SQLOCK_ERETRY) <= SHORT_NS);
     assert_true(pause_after(FAILURES, SQLOCK_EBUSY) <= SHORT_NS);
     (void)strcpy(slot.ticket, "a ticket that is not in the row");
@@ -58,26 +55,23 @@ static void test_a_wait_without_a_ticket_pauses_briefly(void **state)
     assert_true(pause_after(FAILURES, SQLOCK_ERETRY) <= SHORT_NS);
 }
 
-static void test_a_wait_with_a_place_has_time(void **state)
+static void test_a_wait_with_a_place_has_time(void)
 {
-    (void)state;
     (void)strcpy(slot.ticket, "a ticket");
     slot.place = 3;
     assert_true(pause_after(FAILURES, SQLOCK_ERETRY) > SHORT_NS);
 }
 
 /* The database is away, or has too much to do. */
-static void test_a_database_without_an_answer_is_given_time(void **state)
+static void test_a_database_without_an_answer_is_given_time(void)
 {
-    (void)state;
     assert_true(pause_after(FAILURES, SQLOCK_EUNREACHABLE) > SHORT_NS);
     assert_true(pause_after(FAILURES, SQLOCK_ETIMEDOUT) > SHORT_NS);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(test_a_wait_without_a_ticket_pauses_briefly, setup),
-    cmocka_unit_test_setup(test_a_wait_with_a_place_has_time, setup),
-    cmocka_unit_test_setup(test_a_database_without_an_answer_is_given_time,
-                           setup),
+static const struct unit tests[] = {
+    UNIT(test_a_wait_without_a_ticket_pauses_briefly),
+    UNIT(test_a_wait_with_a_place_has_time),
+    UNIT(test_a_database_without_an_answer_is_given_time),
 };
-const struct suite suite_patience = SUITE("patience", tests);
+const struct suite suite_patience = SUITE_IN("patience", tests, setup, NULL);

@@ -15,17 +15,15 @@
 static struct lk_store store;
 static struct lk_slot slot;
 
-static int setup(void **state)
+static void setup(void)
 {
     static char text[] = "there is one";
 
-    (void)state;
     memset(&slot, 0, sizeof slot);
     store.statements[SQLOCK_SQL_RELEASE_TO_PEERS].text = text;
     store.statements[SQLOCK_SQL_ENQUEUE].text = text;
     store.options.poll_ms = 100;
     slot.store = &store;
-    return 0;
 }
 
 /* A service has the row, renews its lease, and deletes the row. */
@@ -74,27 +72,25 @@ static int turns_until_due(void)
     return turns;
 }
 
-static void test_we_have_as_many_turns_as_each_service(void **state)
+static void test_we_have_as_many_turns_as_each_service(void)
 {
     static const struct {
         unsigned services;
         int turns, ours;
     } rows[] = {{1, 1, 1}, {1, 7, 7}, {2, 2, 1}, {2, 30, 15}, {3, 30, 10}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)setup(NULL);
+        setup();
         open_row(rows[i].services, rows[i].turns);
         assert_int_equal(turns_until_due(), rows[i].ours);
     }
 }
 
 /* As one of several locks that are claimed again together. */
-static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void **state)
+static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void)
 {
     struct lk_part part = {.slot = &slot};
 
-    (void)state;
     open_row(1, 3);
     for (int i = 0; i < 10; i++)
         lk_peers_granted(&part, false);
@@ -102,9 +98,8 @@ static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void **state)
 }
 
 /* Of two services each had turns lately, if not this time. */
-static void test_services_that_came_lately_count(void **state)
+static void test_services_that_came_lately_count(void)
 {
-    (void)state;
     open_row(2, 2);
     open_row(1, 6);
     assert_int_equal(turns_until_due(), 3);
@@ -121,11 +116,10 @@ static void check_due_in(int64_t ns)
     assert_true(left_ns > ns - SECOND_NS && left_ns <= ns);
 }
 
-static void test_services_are_due_less_often_while_none_comes(void **state)
+static void test_services_are_due_less_often_while_none_comes(void)
 {
     static const int seconds[] = {2, 4, 8, 9, 9};
 
-    (void)state;
     slot.peers.pause_ns = 2 * SECOND_NS;
     for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
         open_row(1, 0);
@@ -139,9 +133,8 @@ static void test_services_are_due_less_often_while_none_comes(void **state)
 
 /* A lock that nobody else wants is not opened; one that others want is, each 2
  * s at most. */
-static void test_services_are_due_where_others_wait(void **state)
+static void test_services_are_due_where_others_wait(void)
 {
-    (void)state;
     slot.place = -1;
     take_a_turn();
     assert_int_equal(slot.peers.due_ns, 0);
@@ -151,9 +144,8 @@ static void test_services_are_due_where_others_wait(void **state)
     assert_in_range(slot.peers.due_ns, 1, sqlock_monotonic_ns() + SECOND_NS);
 }
 
-static void test_where_there_are_no_services_none_is_due(void **state)
+static void test_where_there_are_no_services_none_is_due(void)
 {
-    (void)state;
     slot.is_contended = true;
     store.options.no_peers = true;
     take_a_turn();
@@ -165,14 +157,13 @@ static void test_where_there_are_no_services_none_is_due(void **state)
 }
 
 /* However long a service has held the lock. */
-static void test_a_service_is_looked_at_each_poll_ms(void **state)
+static void test_a_service_is_looked_at_each_poll_ms(void)
 {
     const struct lk_row row = {.exists = true,
                                .is_taken = true,
                                .remaining_us = 30000000,
                                .client_id = "12345678-of-a-service"};
 
-    (void)state;
     assert_true(lk_peers_pause_ns(&slot) == LK_NEVER);
     (void)lk_peers_look(&slot, &row);
     assert_in_range(lk_peers_pause_ns(&slot), 1, 10 * LK_NS_PER_MS);
@@ -180,15 +171,13 @@ static void test_a_service_is_looked_at_each_poll_ms(void **state)
     assert_int_equal(lk_peers_pause_ns(&slot), 100 * LK_NS_PER_MS);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(test_we_have_as_many_turns_as_each_service, setup),
-    cmocka_unit_test_setup(test_a_lock_that_is_kept_meanwhile_is_no_turn,
-                           setup),
-    cmocka_unit_test_setup(test_services_that_came_lately_count, setup),
-    cmocka_unit_test_setup(test_services_are_due_less_often_while_none_comes,
-                           setup),
-    cmocka_unit_test_setup(test_services_are_due_where_others_wait, setup),
-    cmocka_unit_test_setup(test_where_there_are_no_services_none_is_due, setup),
-    cmocka_unit_test_setup(test_a_service_is_looked_at_each_poll_ms, setup),
+static const struct unit tests[] = {
+    UNIT(test_we_have_as_many_turns_as_each_service),
+    UNIT(test_a_lock_that_is_kept_meanwhile_is_no_turn),
+    UNIT(test_services_that_came_lately_count),
+    UNIT(test_services_are_due_less_often_while_none_comes),
+    UNIT(test_services_are_due_where_others_wait),
+    UNIT(test_where_there_are_no_services_none_is_due),
+    UNIT(test_a_service_is_looked_at_each_poll_ms),
 };
-const struct suite suite_peers = SUITE("peers", tests);
+const struct suite suite_peers = SUITE_IN("peers", tests, setup, NULL);

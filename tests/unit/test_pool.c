@@ -42,7 +42,9 @@ static struct lk_connection *take(struct pooled *pooled)
     return connection;
 }
 
-static int open_pool(void **state)
+static struct pooled *subject; /* of the test that runs */
+
+static void open_pool(void)
 {
     static struct pooled pooled;
     const struct lk_pool_options options = {
@@ -65,51 +67,45 @@ static int open_pool(void **state)
         taken[i] = take(&pooled);
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(&pooled.db.pool, taken[i]);
-    *state = &pooled;
-    return 0;
+    subject = &pooled;
 }
 
-static int close_pool(void **state)
+static void close_pool(void)
 {
-    struct pooled *pooled = *state;
-
-    lk_db_clear(&pooled->db);
-    (void)unlink(pooled->path);
-    return 0;
+    lk_db_clear(&subject->db);
+    (void)unlink(subject->path);
 }
 
-static void test_the_connection_used_last_is_taken_first(void **state)
+static void test_the_connection_used_last_is_taken_first(void)
 {
-    struct pooled *pooled = *state;
-    struct lk_connection *one = take(pooled);
-    struct lk_connection *other = take(pooled);
+    struct lk_connection *one = take(subject);
+    struct lk_connection *other = take(subject);
 
-    lk_pool_give(&pooled->db.pool, other);
-    lk_pool_give(&pooled->db.pool, one);
-    assert_ptr_equal(take(pooled), one);
-    assert_ptr_equal(take(pooled), other);
-    lk_pool_give(&pooled->db.pool, other);
-    lk_pool_give(&pooled->db.pool, one);
+    lk_pool_give(&subject->db.pool, other);
+    lk_pool_give(&subject->db.pool, one);
+    assert_ptr_equal(take(subject), one);
+    assert_ptr_equal(take(subject), other);
+    lk_pool_give(&subject->db.pool, other);
+    lk_pool_give(&subject->db.pool, one);
 }
 
 /* Two servers are never used side by side. */
-static void test_F57_a_connection_to_the_server_before_is_closed(void **state)
+static void test_F57_a_connection_to_the_server_before_is_closed(void)
 {
-    struct pooled *pooled = *state;
-    uint64_t closed = lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED);
+    uint64_t closed = lk_stats_count(&subject->db.stats, LK_COUNT_CLOSED);
     struct lk_connection *connection;
     uint32_t changes;
 
-    changes = pooled->db.epoch.changes;
-    assert_true(lk_epoch_note(&pooled->db.epoch, "another server", &changes));
-    connection = take(pooled);
-    assert_true(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED) > closed);
-    lk_pool_give(&pooled->db.pool, connection);
-    closed = lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED);
-    assert_ptr_equal(take(pooled), connection);
-    assert_int_equal(lk_stats_count(&pooled->db.stats, LK_COUNT_CLOSED),
+    changes = subject->db.epoch.changes;
+    assert_true(lk_epoch_note(&subject->db.epoch, "another server", &changes));
+    connection = take(subject);
+    assert_true(lk_stats_count(&subject->db.stats, LK_COUNT_CLOSED) > closed);
+    lk_pool_give(&subject->db.pool, connection);
+    closed = lk_stats_count(&subject->db.stats, LK_COUNT_CLOSED);
+    assert_ptr_equal(take(subject), connection);
+    assert_int_equal(lk_stats_count(&subject->db.stats, LK_COUNT_CLOSED),
                      closed);
-    lk_pool_give(&pooled->db.pool, connection);
+    lk_pool_give(&subject->db.pool, connection);
 }
 
 static int take_at_once(struct pooled *pooled, struct lk_wish wish,
@@ -122,12 +118,11 @@ static int take_at_once(struct pooled *pooled, struct lk_wish wish,
 /* While somebody relies on the connection that hears, only statements that read
  * and what opens none have it, and one more is opened for others; otherwise it
  * is the last one that is taken, but not for transactions. */
-static void test_the_connection_that_hears_is_taken_last(void **state)
+static void test_the_connection_that_hears_is_taken_last(void)
 {
-    struct pooled *pooled = *state;
-    struct lk_pool *pool = &pooled->db.pool;
+    struct lk_pool *pool = &subject->db.pool;
     struct lk_connection *taken[CONNECTIONS + 2];
-    struct lk_connection *hearer = take(pooled);
+    struct lk_connection *hearer = take(subject);
     struct lk_handler ear = {0};
     struct lk_service service;
     int rc;
@@ -137,28 +132,28 @@ static void test_the_connection_that_hears_is_taken_last(void **state)
     lk_pool_hear(pool, hearer, &ear);
     lk_pool_give(pool, hearer);
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(pooled);
+        taken[i] = take(subject);
     assert_ptr_equal(taken[CONNECTIONS - 1], hearer);
     lk_pool_give(pool, hearer);
 
-    rc = take_at_once(pooled, (struct lk_wish){.is_lent = true}, &taken[2]);
+    rc = take_at_once(subject, (struct lk_wish){.is_lent = true}, &taken[2]);
     assert_int_equal(rc, 0);
     assert_ptr_not_equal(taken[2], hearer);
     lk_pool_discard(pool, taken[2]);
 
     lk_pool_use_hearer(pool, LK_HEARER_BRIEF);
-    taken[2] = take(pooled);
+    taken[2] = take(subject);
     assert_ptr_not_equal(taken[2], hearer);
-    rc = take_at_once(pooled, (struct lk_wish){0}, &taken[3]);
+    rc = take_at_once(subject, (struct lk_wish){0}, &taken[3]);
     assert_int_equal(rc, SQLOCK_ERESOURCE);
-    rc = take_at_once(pooled, (struct lk_wish){.is_brief = true}, &taken[3]);
+    rc = take_at_once(subject, (struct lk_wish){.is_brief = true}, &taken[3]);
     assert_int_equal(rc, 0);
     assert_ptr_equal(taken[3], hearer);
-    rc = take_at_once(pooled, (struct lk_wish){.is_open = true, .hears = true},
+    rc = take_at_once(subject, (struct lk_wish){.is_open = true, .hears = true},
                       &taken[4]);
     assert_int_equal(rc, SQLOCK_ERESOURCE);
     lk_pool_give(pool, hearer);
-    rc = take_at_once(pooled, (struct lk_wish){.is_open = true}, &taken[3]);
+    rc = take_at_once(subject, (struct lk_wish){.is_open = true}, &taken[3]);
     assert_int_equal(rc, 0);
     assert_ptr_equal(taken[3], hearer);
 
@@ -171,7 +166,7 @@ static void test_the_connection_that_hears_is_taken_last(void **state)
     for (int i = 0; i < CONNECTIONS; i++)
         lk_pool_give(pool, taken[i]);
     /* Another one does not stand for it. */
-    rc = take_at_once(pooled, (struct lk_wish){.is_open = true, .hears = true},
+    rc = take_at_once(subject, (struct lk_wish){.is_open = true, .hears = true},
                       &taken[0]);
     assert_int_equal(rc, SQLOCK_ERESOURCE);
 }
@@ -190,9 +185,8 @@ static int borrow(struct pooled *pooled, int64_t deadline_ns,
 
 /* While as many connections are lent as the pool's size, the pool has one more
  * for calls, which is never lent. */
-static void test_calls_get_a_connection_when_all_are_lent(void **state)
+static void test_calls_get_a_connection_when_all_are_lent(void)
 {
-    struct pooled *pooled = *state;
     int64_t deadline_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
     const struct lk_wish at_once = {.latest_ns = deadline_ns};
     struct lk_connection *lent[CONNECTIONS];
@@ -202,24 +196,24 @@ static void test_calls_get_a_connection_when_all_are_lent(void **state)
     int rc;
 
     for (int i = 0; i < CONNECTIONS; i++) {
-        rc = borrow(pooled, deadline_ns, &lent[i], &err);
+        rc = borrow(subject, deadline_ns, &lent[i], &err);
         assert_lock_ok(rc, &err);
     }
-    more = take(pooled);
-    rc = lk_pool_take_as(&pooled->db.pool, &at_once, &other, &err);
+    more = take(subject);
+    rc = lk_pool_take_as(&subject->db.pool, &at_once, &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    lk_pool_give(&pooled->db.pool, more);
-    rc = borrow(pooled, sqlock_monotonic_ns(), &other, &err);
+    lk_pool_give(&subject->db.pool, more);
+    rc = borrow(subject, sqlock_monotonic_ns(), &other, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    assert_ptr_equal(take(pooled), more);
-    lk_pool_discard(&pooled->db.pool, lent[0]);
-    rc = borrow(pooled, sqlock_monotonic_ns(), &lent[0], &err);
+    assert_ptr_equal(take(subject), more);
+    lk_pool_discard(&subject->db.pool, lent[0]);
+    rc = borrow(subject, sqlock_monotonic_ns(), &lent[0], &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
-    lk_pool_give(&pooled->db.pool, more);
-    rc = borrow(pooled, deadline_ns, &lent[0], &err);
+    lk_pool_give(&subject->db.pool, more);
+    rc = borrow(subject, deadline_ns, &lent[0], &err);
     assert_lock_ok(rc, &err);
     for (int i = 0; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled->db.pool, lent[i]);
+        lk_pool_give(&subject->db.pool, lent[i]);
 }
 
 static char *lead_to(struct pooled *pooled, char *path)
@@ -230,32 +224,30 @@ static char *lead_to(struct pooled *pooled, char *path)
     return before;
 }
 
-static void test_a_loan_that_could_not_be_opened_is_none(void **state)
+static void test_a_loan_that_could_not_be_opened_is_none(void)
 {
-    struct pooled *pooled = *state;
     char nowhere[] = "/tmp/sqlock-pool.nowhere";
-    char *path = lead_to(pooled, nowhere);
+    char *path = lead_to(subject, nowhere);
     struct lk_connection *none;
     sqlock_error err = {0};
 
-    lk_pool_drain(&pooled->db.pool);
+    lk_pool_drain(&subject->db.pool);
     for (int i = 0; i <= CONNECTIONS; i++)
         assert_code(SQLOCK_EUNREACHABLE,
-                    borrow(pooled, sqlock_monotonic_ns(), &none, &err), &err);
-    (void)lead_to(pooled, path);
+                    borrow(subject, sqlock_monotonic_ns(), &none, &err), &err);
+    (void)lead_to(subject, path);
 }
 
-static void test_a_renewal_borrows_a_connection_in_an_outage(void **state)
+static void test_a_renewal_borrows_a_connection_in_an_outage(void)
 {
-    struct pooled *pooled = *state;
-    struct lk_db *db = &pooled->db;
+    struct lk_db *db = &subject->db;
     char nowhere[] = "/tmp/sqlock-pool.nowhere";
     const struct lk_wish at_once = {.latest_ns = LK_NEVER};
     struct lk_connection *borrowed = NULL;
-    char *path = lead_to(pooled, nowhere);
+    char *path = lead_to(subject, nowhere);
     int rc = lk_db_take(db, &db->reserved, &at_once, &borrowed, NULL);
 
-    (void)lead_to(pooled, path);
+    (void)lead_to(subject, path);
     assert_int_equal(rc, 0);
     assert_ptr_equal(borrowed->pool, &db->pool);
     lk_pool_give(&db->pool, borrowed);
@@ -263,11 +255,11 @@ static void test_a_renewal_borrows_a_connection_in_an_outage(void **state)
 
 /* A connection that has written may do what a new one refuses; but that tells
  * nothing of conflicts, nor of what was cancelled or may have been done. */
-static void test_a_new_connection_is_unproven_by_what_it_refuses(void **state)
+static void test_a_new_connection_is_unproven_by_what_it_refuses(void)
 {
     static const int others[] = {0, SQLOCK_EBUSY, SQLOCK_ERETRY,
                                  SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN};
-    struct lk_connection *connection = take(*state);
+    struct lk_connection *connection = take(subject);
 
     atomic_store(&connection->has_written, false);
     assert_true(lk_db_is_unproven(connection, SQLOCK_EACCESS));
@@ -281,20 +273,19 @@ static void test_a_new_connection_is_unproven_by_what_it_refuses(void **state)
 
 /* Connections that are kept for leases do not count against the pool's size, up
  * to so many. */
-static void test_no_more_are_kept_beside_the_size_than_its_limit(void **state)
+static void test_no_more_are_kept_beside_the_size_than_its_limit(void)
 {
-    struct pooled *pooled = *state;
-    struct lk_pool *pool = &pooled->db.pool;
+    struct lk_pool *pool = &subject->db.pool;
     struct lk_connection *taken[LK_POOL_KEPT_MAX + CONNECTIONS];
     struct lk_connection *more;
     size_t count = sizeof taken / sizeof *taken;
     int rc;
 
     for (size_t i = 0; i < count; i++) {
-        taken[i] = take(pooled);
+        taken[i] = take(subject);
         lk_pool_keep(pool, taken[i]);
     }
-    rc = take_at_once(pooled, (struct lk_wish){0}, &more);
+    rc = take_at_once(subject, (struct lk_wish){0}, &more);
     assert_int_equal(rc, SQLOCK_ERESOURCE);
     for (size_t i = 0; i < count; i++)
         lk_pool_give(pool, taken[i]);
@@ -335,104 +326,99 @@ static int take_in_turn(struct worker *worker)
 
 /* A call that ends a lease goes before others that wait for a connection, and
  * those get it after that. */
-static void test_urgent_calls_get_a_connection_first(void **state)
+static void test_urgent_calls_get_a_connection_first(void)
 {
-    struct pooled *pooled = *state;
     struct lk_connection *taken[CONNECTIONS];
     struct worker workers[3];
     struct taker takers[3];
     atomic_int order = 0;
 
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(pooled);
+        taken[i] = take(subject);
     for (int i = 0; i < 3; i++) {
-        takers[i] = (struct taker){pooled, i == 2, false, &order, 0, 0};
+        takers[i] = (struct taker){subject, i == 2, false, &order, 0, 0};
         worker_start(&workers[i], take_in_turn, &takers[i]);
         assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
     }
-    lk_pool_give(&pooled->db.pool, taken[0]);
+    lk_pool_give(&subject->db.pool, taken[0]);
     for (int i = 0; i < 3; i++)
         worker_join(&workers[i]);
     assert_int_equal(takers[2].place, 1);
     for (int i = 1; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled->db.pool, taken[i]);
+        lk_pool_give(&subject->db.pool, taken[i]);
 }
 
 #define ROUNDS 30
 
 /* Two connections are given back before the thread with the urgent call runs,
  * which was woken for both.  It keeps one, and the other is not left idle. */
-static void test_what_an_urgent_call_leaves_is_passed_on(void **state)
+static void test_what_an_urgent_call_leaves_is_passed_on(void)
 {
-    struct pooled *pooled = *state;
     struct lk_connection *taken[CONNECTIONS];
 
     for (int i = 0; i < ROUNDS; i++) {
         atomic_int order = 0;
-        struct taker takers[] = {{pooled, true, false, &order, 0, 2},
-                                 {pooled, false, false, &order, 0, 0}};
+        struct taker takers[] = {{subject, true, false, &order, 0, 2},
+                                 {subject, false, false, &order, 0, 0}};
         struct worker workers[2];
 
         for (int k = 0; k < CONNECTIONS; k++)
-            taken[k] = take(pooled);
+            taken[k] = take(subject);
         for (int k = 0; k < 2; k++) {
             worker_start(&workers[k], take_in_turn, &takers[k]);
             assert_becomes_true(worker_is_parked(&workers[k]), PATIENCE_MS);
         }
         for (int k = 0; k < 2; k++)
-            lk_pool_give(&pooled->db.pool, taken[k]);
+            lk_pool_give(&subject->db.pool, taken[k]);
         for (int k = 0; k < 2; k++)
             worker_join(&workers[k]);
-        lk_pool_give(&pooled->db.pool, taken[2]);
+        lk_pool_give(&subject->db.pool, taken[2]);
     }
 }
 
 /* A thread with an urgent call has been woken for a connection that was given
  * back, and has not run yet: who comes meanwhile does not get it. */
-static void test_who_comes_later_leaves_it_to_the_urgent_call(void **state)
+static void test_who_comes_later_leaves_it_to_the_urgent_call(void)
 {
-    struct pooled *pooled = *state;
     int64_t now = sqlock_monotonic_ns();
     struct lk_wish wish = {.wait_until_ns = now, .latest_ns = now};
     struct lk_connection *connection = NULL;
     sqlock_error err = {0};
     int rc;
 
-    pooled->db.pool.urgent++;
-    rc = lk_pool_take_as(&pooled->db.pool, &wish, &connection, &err);
+    subject->db.pool.urgent++;
+    rc = lk_pool_take_as(&subject->db.pool, &wish, &connection, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
     wish.is_urgent = true;
-    rc = lk_pool_take_as(&pooled->db.pool, &wish, &connection, &err);
+    rc = lk_pool_take_as(&subject->db.pool, &wish, &connection, &err);
     assert_lock_ok(rc, &err);
-    pooled->db.pool.urgent--;
-    lk_pool_give(&pooled->db.pool, connection);
+    subject->db.pool.urgent--;
+    lk_pool_give(&subject->db.pool, connection);
 }
 
 /* A connection that is in use breaks.  The thread that has waited for longest
  * may open none: another one opens it, and then gives it to that. */
-static void test_a_free_place_wakes_one_that_may_open(void **state)
+static void test_a_free_place_wakes_one_that_may_open(void)
 {
-    struct pooled *pooled = *state;
-
     for (int is_urgent = 0; is_urgent < 2; is_urgent++) {
         struct lk_connection *taken[CONNECTIONS];
         atomic_int order = 0;
-        struct taker takers[] = {{pooled, is_urgent, true, &order, 0, 0},
-                                 {pooled, is_urgent, false, &order, 0, 0}};
+        struct taker takers[] = {{subject, is_urgent, true, &order, 0, 0},
+                                 {subject, is_urgent, false, &order, 0, 0}};
         struct worker workers[2];
 
         for (int i = 0; i < CONNECTIONS; i++)
-            taken[i] = take(pooled);
+            taken[i] = take(subject);
         for (int i = 0; i < 2; i++) {
             worker_start(&workers[i], take_in_turn, &takers[i]);
             assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
         }
-        lk_pool_discard(&pooled->db.pool, taken[0]);
+        lk_pool_discard(&subject->db.pool, taken[0]);
         for (int i = 0; i < 2; i++)
             worker_join(&workers[i]);
         assert_int_equal(takers[1].place, 1);
         for (int i = 1; i < CONNECTIONS; i++)
-            lk_pool_give(&pooled->db.pool, taken[i]);
+            lk_pool_give(&subject->db.pool, taken[i]);
     }
 }
 
@@ -461,26 +447,25 @@ static int select_one(struct worker *worker)
     return 0;
 }
 
-static void test_a_patient_run_waits_for_a_connection_in_use(void **state)
+static void test_a_patient_run_waits_for_a_connection_in_use(void)
 {
-    struct pooled *pooled = *state;
     struct lk_connection *taken[CONNECTIONS];
     int64_t now = sqlock_monotonic_ns();
-    struct late_run late = {.pooled = pooled,
+    struct late_run late = {.pooled = subject,
                             .deadline_ns = lk_after_ms(now, 50)};
     struct worker worker;
 
     for (int i = 0; i < CONNECTIONS; i++)
-        taken[i] = take(pooled);
+        taken[i] = take(subject);
     worker_run(select_one, &late);
     late.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 1000);
     late.patient_until_ns = lk_after_ms(now, 10 * PATIENCE_MS);
     worker_start(&worker, select_one, &late);
     lk_sleep_until(late.deadline_ns + 50 * LK_NS_PER_MS);
-    lk_pool_give(&pooled->db.pool, taken[0]);
+    lk_pool_give(&subject->db.pool, taken[0]);
     worker_join(&worker);
     for (int i = 1; i < CONNECTIONS; i++)
-        lk_pool_give(&pooled->db.pool, taken[i]);
+        lk_pool_give(&subject->db.pool, taken[i]);
 }
 
 /* A driver whose statements conflict, and which takes until late_ns to say that
@@ -516,10 +501,9 @@ static int conflict(void *connection, const sqlock_statement *statement,
 }
 
 /* The last attempt finds the time over: that is no database out of reach. */
-static void test_conflicts_until_the_deadline_are_told(void **state)
+static void test_conflicts_until_the_deadline_are_told(void)
 {
-    struct pooled *pooled = *state;
-    const sqlock_driver *own = pooled->db.driver;
+    const sqlock_driver *own = subject->db.driver;
     sqlock_driver other = *own;
     static char text[] = "SELECT 1";
     struct lk_statement statement = {.text = text};
@@ -534,67 +518,46 @@ static void test_conflicts_until_the_deadline_are_told(void **state)
     memset(&conflicts, 0, sizeof conflicts);
     run.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), 500);
     conflicts.late_ns = run.deadline_ns;
-    pooled->db.driver = &other;
-    rc = lk_db_run(&pooled->db, &run, &result, &err);
-    pooled->db.driver = own;
+    subject->db.driver = &other;
+    rc = lk_db_run(&subject->db, &run, &result, &err);
+    subject->db.driver = own;
     assert_code(SQLOCK_EBUSY, rc, &err);
     assert_string_equal(err.message, "a conflict");
 }
 
-static void test_what_could_not_be_set_up_may_be_cleared(void **state)
+static void test_what_could_not_be_set_up_may_be_cleared(void)
 {
     const struct lk_pool_options options = {.size = 1};
     sqlock_error err = {0};
     struct lk_db db;
     int rc = lk_db_init(&db, "sqlite:?no_such=1", &options, &err);
 
-    (void)state;
     assert_code(SQLOCK_EINVAL, rc, &err);
     assert_null(db.driver);
     lk_db_clear(&db);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(
-        test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_a_loan_that_could_not_be_opened_is_none, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_a_renewal_borrows_a_connection_in_an_outage, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_a_new_connection_is_unproven_by_what_it_refuses, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_no_more_are_kept_beside_the_size_than_its_limit, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_the_connection_used_last_is_taken_first, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_F57_a_connection_to_the_server_before_is_closed, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_the_connection_that_hears_is_taken_last, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(test_urgent_calls_get_a_connection_first,
-                                    open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_what_an_urgent_call_leaves_is_passed_on, open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_who_comes_later_leaves_it_to_the_urgent_call, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(test_a_free_place_wakes_one_that_may_open,
-                                    open_pool, close_pool),
-    cmocka_unit_test_setup_teardown(
-        test_a_patient_run_waits_for_a_connection_in_use, open_pool,
-        close_pool),
-    cmocka_unit_test_setup_teardown(test_conflicts_until_the_deadline_are_told,
-                                    open_pool, close_pool),
-    cmocka_unit_test(test_what_could_not_be_set_up_may_be_cleared),
+static const struct unit tests[] = {
+    UNIT(test_calls_get_a_connection_when_all_are_lent),
+    UNIT(test_a_loan_that_could_not_be_opened_is_none),
+    UNIT(test_a_renewal_borrows_a_connection_in_an_outage),
+    UNIT(test_a_new_connection_is_unproven_by_what_it_refuses),
+    UNIT(test_no_more_are_kept_beside_the_size_than_its_limit),
+    UNIT(test_the_connection_used_last_is_taken_first),
+    UNIT(test_F57_a_connection_to_the_server_before_is_closed),
+    UNIT(test_the_connection_that_hears_is_taken_last),
+    UNIT(test_urgent_calls_get_a_connection_first),
+    UNIT(test_what_an_urgent_call_leaves_is_passed_on),
+    UNIT(test_who_comes_later_leaves_it_to_the_urgent_call),
+    UNIT(test_a_free_place_wakes_one_that_may_open),
+    UNIT(test_a_patient_run_waits_for_a_connection_in_use),
+    UNIT(test_conflicts_until_the_deadline_are_told),
+    UNIT(test_what_could_not_be_set_up_may_be_cleared),
 };
-const struct suite suite_pool = SUITE("pool", tests);
+const struct suite suite_pool = SUITE_IN("pool", tests, open_pool, close_pool);
 
 #else
 
-const struct suite suite_pool = {"pool", NULL, 0};
+const struct suite suite_pool = {.name = "pool"};
 
 #endif

@@ -69,12 +69,11 @@ static void expect_hours(const struct renewed *renewed, uint32_t hours)
                                                (hours - 1) * HOUR_MS));
 }
 
-static void test_a_renewal_alone_moves_the_deadline(void **state)
+static void test_a_renewal_alone_moves_the_deadline(void)
 {
     struct renewed renewed;
     struct lk_renewal one;
 
-    (void)state;
     hold(&renewed, 2);
     begin(&renewed, &one, 8);
     expect_hours(&renewed, 2);
@@ -90,7 +89,7 @@ static void test_a_renewal_alone_moves_the_deadline(void **state)
 /* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
  * answered, in every order.  As all of them overlap, no answer moves the
  * deadline beyond 4 hours. */
-static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
+static void test_the_shortest_of_three_renewals_limits_the_others(void)
 {
     static const unsigned orders[][3] = {
         {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0},
@@ -98,7 +97,6 @@ static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
     /* three renewals in each of three orders */
     static const uint32_t hours[] = {4, 8, 6, 8, 4, 6, 8, 6, 4};
 
-    (void)state;
     for (size_t from = 0; from < sizeof hours / sizeof *hours; from += 3)
         for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
             struct renewed renewed;
@@ -119,15 +117,13 @@ static void test_the_shortest_of_three_renewals_limits_the_others(void **state)
 /* The second renewal, for 4 hours, is answered before the first one, for 8, but
  * the database may have carried it out last.  So it limits the first one, but
  * not the third, which began after that answer. */
-static void
-test_a_renewal_that_was_answered_limits_those_beside_it(void **state)
+static void test_a_renewal_that_was_answered_limits_those_beside_it(void)
 {
     struct renewed renewed;
     struct lk_renewal first;
     struct lk_renewal second;
     struct lk_renewal third;
 
-    (void)state;
     hold(&renewed, 10);
     begin(&renewed, &first, 8);
     begin(&renewed, &second, 4);
@@ -141,13 +137,12 @@ test_a_renewal_that_was_answered_limits_those_beside_it(void **state)
 
 /* Two renewals overlap and are answered, then a third one begins: it sets the
  * row anew, so the earlier ones do not limit it. */
-static void test_a_renewal_after_the_others_moves_the_deadline(void **state)
+static void test_a_renewal_after_the_others_moves_the_deadline(void)
 {
     struct renewed renewed;
     struct lk_renewal first;
     struct lk_renewal second;
 
-    (void)state;
     hold(&renewed, 10);
     begin(&renewed, &first, 4);
     begin(&renewed, &second, 6);
@@ -161,15 +156,13 @@ static void test_a_renewal_after_the_others_moves_the_deadline(void **state)
 /* Two renewals overlap; one succeeds, then the other fails.  The failed one's
  * copy of the lease is older than the answer to the first, so its deadline does
  * not count. */
-static void
-test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
+static void test_a_renewal_that_failed_beside_another_moves_nothing(void)
 {
     struct renewed renewed;
     struct lk_renewal failed;
     struct lk_renewal other;
     struct lk_lease copy;
 
-    (void)state;
     hold(&renewed, 2);
     copy = renewed.hold.lease;
     begin(&renewed, &failed, 8);
@@ -181,13 +174,12 @@ test_a_renewal_that_failed_beside_another_moves_nothing(void **state)
 }
 
 /* The lease was released during the renewal. */
-static void test_a_renewal_of_a_released_lease_moves_nothing(void **state)
+static void test_a_renewal_of_a_released_lease_moves_nothing(void)
 {
     struct renewed renewed;
     struct lk_renewal one;
     struct lk_lease lease;
 
-    (void)state;
     hold(&renewed, 4);
     begin(&renewed, &one, 4);
     lease = renewed.hold.lease;
@@ -213,12 +205,11 @@ static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
 
 /* A statement for 4 hours that got no answer may still arrive and shorten the
  * row.  So a later renewal for 8 hours counts as one for 4. */
-static void test_an_unanswered_renewal_limits_those_after_it(void **state)
+static void test_an_unanswered_renewal_limits_those_after_it(void)
 {
     struct renewed renewed;
     struct lk_renewal one;
 
-    (void)state;
     hold(&renewed, 10);
     begin(&renewed, &one, 4);
     end_in_doubt(&renewed, &one, 4);
@@ -232,14 +223,13 @@ static void test_an_unanswered_renewal_limits_those_after_it(void **state)
 /* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
  * succeeds.  The TTL, which later renewals ask for, is limited to 4 hours, as
  * well as the deadline. */
-static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
+static void test_an_unanswered_renewal_limits_one_beside_it(void)
 {
     struct renewed renewed;
     struct lk_renewal answered;
     struct lk_renewal unanswered;
     struct lk_lease lease;
 
-    (void)state;
     hold(&renewed, 10);
     lease = renewed.hold.lease;
     lease.asked.ttl_ms = 8 * HOUR_MS;
@@ -253,14 +243,14 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void **state)
     assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_renewal_alone_moves_the_deadline),
-    cmocka_unit_test(test_the_shortest_of_three_renewals_limits_the_others),
-    cmocka_unit_test(test_a_renewal_that_was_answered_limits_those_beside_it),
-    cmocka_unit_test(test_a_renewal_after_the_others_moves_the_deadline),
-    cmocka_unit_test(test_a_renewal_that_failed_beside_another_moves_nothing),
-    cmocka_unit_test(test_a_renewal_of_a_released_lease_moves_nothing),
-    cmocka_unit_test(test_an_unanswered_renewal_limits_those_after_it),
-    cmocka_unit_test(test_an_unanswered_renewal_limits_one_beside_it),
+static const struct unit tests[] = {
+    UNIT(test_a_renewal_alone_moves_the_deadline),
+    UNIT(test_the_shortest_of_three_renewals_limits_the_others),
+    UNIT(test_a_renewal_that_was_answered_limits_those_beside_it),
+    UNIT(test_a_renewal_after_the_others_moves_the_deadline),
+    UNIT(test_a_renewal_that_failed_beside_another_moves_nothing),
+    UNIT(test_a_renewal_of_a_released_lease_moves_nothing),
+    UNIT(test_an_unanswered_renewal_limits_those_after_it),
+    UNIT(test_an_unanswered_renewal_limits_one_beside_it),
 };
 const struct suite suite_renewal = SUITE("overlapping renewals", tests);

@@ -49,12 +49,11 @@ static void check(const sqlock_result *result, size_t rows, char letter)
     }
 }
 
-static void test_a_result_that_is_started_again_has_only_new_rows(void **state)
+static void test_a_result_that_is_started_again_has_only_new_rows(void)
 {
     static const size_t sizes[] = {1000, 3000, 2, 0, 1, 5000};
     sqlock_result result = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char letter = (char)('a' + i);
 
@@ -66,12 +65,11 @@ static void test_a_result_that_is_started_again_has_only_new_rows(void **state)
     assert_null(result.memory);
 }
 
-static void test_the_number_of_columns_may_change(void **state)
+static void test_the_number_of_columns_may_change(void)
 {
     sqlock_value one = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_result result = {0};
 
-    (void)state;
     fill(&result, 10, 'x');
     assert_int_equal(sqlock_result_start(&result, 1), 0);
     for (int i = 0; i < 100; i++)
@@ -83,8 +81,8 @@ static void test_the_number_of_columns_may_change(void **state)
     sqlock_result_clear(&result);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_result_that_is_started_again_has_only_new_rows),
-    cmocka_unit_test(test_the_number_of_columns_may_change),
+static const struct unit tests[] = {
+    UNIT(test_a_result_that_is_started_again_has_only_new_rows),
+    UNIT(test_the_number_of_columns_may_change),
 };
 const struct suite suite_result = SUITE("result", tests);

@@ -45,9 +45,8 @@ static unsigned class_of(int rc)
     return 0;
 }
 
-static void test_a_class_admits_its_codes_and_no_other(void **state)
+static void test_a_class_admits_its_codes_and_no_other(void)
 {
-    (void)state;
     for (int rc = -64; rc <= 64; rc++) {
         for (unsigned class = 1; class <= ALL; class <<= 1)
             if (lk_retry_admits(class, rc) != (class_of(rc) == class))
@@ -82,45 +81,41 @@ static void expect_pause(const struct lk_retry_policy *policy,
                  (long long)length_us);
 }
 
-static void test_pauses_double_to_the_longest(void **state)
+static void test_pauses_double_to_the_longest(void)
 {
     static const int64_t lengths_us[] = {1000,  2000,  4000,  8000, 16000,
                                          32000, 50000, 50000, 50000};
 
-    (void)state;
     for (uint32_t i = 0; i < sizeof lengths_us / sizeof *lengths_us; i++)
         expect_pause(&growing, i + 1, lengths_us[i]);
     expect_pause(&growing, UINT32_MAX, 50000);
 }
 
-static void test_a_longest_below_the_first_holds(void **state)
+static void test_a_longest_below_the_first_holds(void)
 {
     const struct lk_retry_policy flat = {.first_us = 1000, .longest_us = 400};
 
-    (void)state;
     expect_pause(&flat, 1, 400);
     expect_pause(&flat, 2, 400);
 }
 
-static void test_a_pause_without_bound_does_not_overflow(void **state)
+static void test_a_pause_without_bound_does_not_overflow(void)
 {
     const struct lk_retry_policy endless = {
         .first_us = 10000,
         .longest_us = LK_NEVER / LK_NS_PER_US,
     };
 
-    (void)state;
     expect_pause(&endless, 10, INT64_C(10000) << 9);
     for (uint32_t failures = 1; failures < 100; failures++)
         assert_true(lk_retry_pause_ns(&endless, failures) > 0);
 }
 
-static void test_failures_grow_the_pause_until_it_is_reset(void **state)
+static void test_failures_grow_the_pause_until_it_is_reset(void)
 {
     struct lk_retry retry;
     int64_t before_ns;
 
-    (void)state;
     lk_retry_begin(&retry, &growing, LK_NEVER);
     for (uint32_t i = 1; i <= 7; i++) {
         assert_true(lk_retry_decide(&retry, SQLOCK_ERETRY));
@@ -136,11 +131,10 @@ static void test_failures_grow_the_pause_until_it_is_reset(void **state)
     assert_true(retry.resume_ns <= sqlock_monotonic_ns() + LK_NS_PER_MS);
 }
 
-static void test_other_results_end_the_loop_and_count_nothing(void **state)
+static void test_other_results_end_the_loop_and_count_nothing(void)
 {
     struct lk_retry retry;
 
-    (void)state;
     lk_retry_begin(&retry, &growing, LK_NEVER);
     assert_false(lk_retry_decide(&retry, 0));
     assert_false(lk_retry_decide(&retry, SQLOCK_EBUSY));
@@ -150,12 +144,11 @@ static void test_other_results_end_the_loop_and_count_nothing(void **state)
     assert_int_equal(retry.failures, 1);
 }
 
-static void test_attempts_are_counted(void **state)
+static void test_attempts_are_counted(void)
 {
     struct lk_retry_policy policy = growing;
     struct lk_retry retry;
 
-    (void)state;
     policy.attempts = 3;
     lk_retry_begin(&retry, &policy, LK_NEVER);
     assert_true(lk_retry_decide(&retry, SQLOCK_ERETRY));  /* a second */
@@ -173,11 +166,10 @@ static const struct lk_retry_policy slow = {
     .classes = LK_RETRY_CONFLICT,
 };
 
-static void test_no_pause_reaches_the_deadline(void **state)
+static void test_no_pause_reaches_the_deadline(void)
 {
     struct lk_retry retry;
 
-    (void)state;
     lk_retry_begin(&retry, &slow, sqlock_monotonic_ns() + 25000 * LK_NS_PER_MS);
     assert_false(lk_retry_decide(&retry, SQLOCK_ERETRY));
     retry.deadline_ns = sqlock_monotonic_ns() + 120000 * LK_NS_PER_MS;
@@ -185,12 +177,11 @@ static void test_no_pause_reaches_the_deadline(void **state)
     assert_true(retry.resume_ns < retry.deadline_ns);
 }
 
-static void test_a_last_attempt_is_made_at_the_deadline(void **state)
+static void test_a_last_attempt_is_made_at_the_deadline(void)
 {
     struct lk_retry_policy policy = slow;
     struct lk_retry retry;
 
-    (void)state;
     policy.last = LK_RETRY_AT_DEADLINE;
     lk_retry_begin(&retry, &policy,
                    sqlock_monotonic_ns() + 25000 * LK_NS_PER_MS);
@@ -203,14 +194,13 @@ static void test_a_last_attempt_is_made_at_the_deadline(void **state)
     assert_true(retry.resume_ns < sqlock_monotonic_ns() + 60001 * LK_NS_PER_MS);
 }
 
-static void test_the_loop_sleeps_until_the_next_attempt(void **state)
+static void test_the_loop_sleeps_until_the_next_attempt(void)
 {
     struct lk_retry retry;
     int64_t begun_ns = sqlock_monotonic_ns();
     int64_t deadline_ns = lk_after_ms(begun_ns, 100);
     unsigned attempts = 1;
 
-    (void)state;
     lk_retry_begin(&retry, &growing, deadline_ns);
     while (lk_retry_goes_on(&retry, SQLOCK_ERETRY)) {
         assert_true(sqlock_monotonic_ns() >= retry.resume_ns);
@@ -222,16 +212,16 @@ static void test_the_loop_sleeps_until_the_next_attempt(void **state)
     assert_true(retry.failures == attempts);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_class_admits_its_codes_and_no_other),
-    cmocka_unit_test(test_pauses_double_to_the_longest),
-    cmocka_unit_test(test_a_longest_below_the_first_holds),
-    cmocka_unit_test(test_a_pause_without_bound_does_not_overflow),
-    cmocka_unit_test(test_failures_grow_the_pause_until_it_is_reset),
-    cmocka_unit_test(test_other_results_end_the_loop_and_count_nothing),
-    cmocka_unit_test(test_attempts_are_counted),
-    cmocka_unit_test(test_no_pause_reaches_the_deadline),
-    cmocka_unit_test(test_a_last_attempt_is_made_at_the_deadline),
-    cmocka_unit_test(test_the_loop_sleeps_until_the_next_attempt),
+static const struct unit tests[] = {
+    UNIT(test_a_class_admits_its_codes_and_no_other),
+    UNIT(test_pauses_double_to_the_longest),
+    UNIT(test_a_longest_below_the_first_holds),
+    UNIT(test_a_pause_without_bound_does_not_overflow),
+    UNIT(test_failures_grow_the_pause_until_it_is_reset),
+    UNIT(test_other_results_end_the_loop_and_count_nothing),
+    UNIT(test_attempts_are_counted),
+    UNIT(test_no_pause_reaches_the_deadline),
+    UNIT(test_a_last_attempt_is_made_at_the_deadline),
+    UNIT(test_the_loop_sleeps_until_the_next_attempt),
 };
 const struct suite suite_retry = SUITE("retry", tests);

@@ -11,7 +11,7 @@
 
 #define DAY_US (86400 * INT64_C(1000000))
 
-static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
+static void test_a_taken_row_is_not_claimed_before_it_is_over(void)
 {
     static const struct {
         int64_t remaining_us;
@@ -25,7 +25,6 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
         {INT64_MAX, LK_NEVER},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct lk_row row = {.exists = true,
                                    .is_taken = true,
@@ -38,7 +37,7 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void **state)
 
 /* The rows are judged for a lease "mine" with token 7, which ends at 100, and a
  * statement about it that was sent first at sent_ns. */
-static void test_a_row_tells_what_has_become_of_a_lease(void **state)
+static void test_a_row_tells_what_has_become_of_a_lease(void)
 {
     static const struct {
         const char *client_id; /* NULL: there is no row */
@@ -68,7 +67,6 @@ static void test_a_row_tells_what_has_become_of_a_lease(void **state)
                                    .answered.token = 7,
                                    .believed.until_boot_ns = 100};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct lk_store store = {.layout = rows[i].is_spring
                                                      ? SQLOCK_LAYOUT_SPRING7
@@ -87,8 +85,8 @@ static void test_a_row_tells_what_has_become_of_a_lease(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_taken_row_is_not_claimed_before_it_is_over),
-    cmocka_unit_test(test_a_row_tells_what_has_become_of_a_lease),
+static const struct unit tests[] = {
+    UNIT(test_a_taken_row_is_not_claimed_before_it_is_over),
+    UNIT(test_a_row_tells_what_has_become_of_a_lease),
 };
 const struct suite suite_row = SUITE("taken rows", tests);

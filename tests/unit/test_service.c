@@ -103,7 +103,9 @@ static void have_had_a_thread(void)
     assert_becomes_true(access(path, F_OK) != 0, PATIENCE_MS);
 }
 
-static int open_scene(void **state)
+static struct scene *stage; /* of the test that runs */
+
+static void open_scene(void)
 {
     struct scene *scene = calloc(1, sizeof *scene);
 
@@ -113,21 +115,17 @@ static int open_scene(void **state)
     lk_service_init(&scene->service);
     init_probe(scene, &scene->a);
     init_probe(scene, &scene->b);
-    *state = scene;
-    return 0;
+    stage = scene;
 }
 
-static int close_scene(void **state)
+static void close_scene(void)
 {
-    struct scene *scene = *state;
-
-    atomic_store(&scene->a.is_held, false);
-    atomic_store(&scene->b.is_held, false);
-    lk_service_stop(&scene->service);
-    lk_service_stop(&scene->service); /* does nothing */
-    assert_becomes_true(check_entries(TASKS) <= scene->threads, PATIENCE_MS);
-    free(scene);
-    return 0;
+    atomic_store(&stage->a.is_held, false);
+    atomic_store(&stage->b.is_held, false);
+    lk_service_stop(&stage->service);
+    lk_service_stop(&stage->service); /* does nothing */
+    assert_becomes_true(check_entries(TASKS) <= stage->threads, PATIENCE_MS);
+    free(stage);
 }
 
 static void start(struct probe *probe)
@@ -151,81 +149,72 @@ static void await_sleep(struct scene *scene)
     } while (wakes_ns == 0);
 }
 
-static void test_no_thread_before_the_first_handler(void **state)
+static void test_no_thread_before_the_first_handler(void)
 {
-    struct scene *scene = *state;
-
-    lk_handler_wake(&scene->a.handler);
-    assert_int_equal(check_entries(TASKS), scene->threads);
-    start(&scene->a);
-    start(&scene->a);
-    start(&scene->b);
-    assert_int_equal(check_entries(TASKS), scene->threads + 1);
-    await_sleep(scene);
-    assert_int_equal(atomic_load(&scene->turns), 0); /* no handler was woken */
+    lk_handler_wake(&stage->a.handler);
+    assert_int_equal(check_entries(TASKS), stage->threads);
+    start(&stage->a);
+    start(&stage->a);
+    start(&stage->b);
+    assert_int_equal(check_entries(TASKS), stage->threads + 1);
+    await_sleep(stage);
+    assert_int_equal(atomic_load(&stage->turns), 0); /* no handler was woken */
 }
 
-static void test_a_handler_runs_when_it_is_woken(void **state)
+static void test_a_handler_runs_when_it_is_woken(void)
 {
-    struct scene *scene = *state;
-
-    start(&scene->a);
+    start(&stage->a);
     for (unsigned n = 1; n <= 3; n++) {
-        await_sleep(scene);
-        lk_handler_wake(&scene->a.handler);
-        assert_becomes_true(atomic_load(&scene->a.runs) == n, PATIENCE_MS);
+        await_sleep(stage);
+        lk_handler_wake(&stage->a.handler);
+        assert_becomes_true(atomic_load(&stage->a.runs) == n, PATIENCE_MS);
     }
 }
 
-static void test_a_wake_during_a_run_is_another_run(void **state)
+static void test_a_wake_during_a_run_is_another_run(void)
 {
-    struct scene *scene = *state;
-
-    start(&scene->a);
-    atomic_store(&scene->a.is_held, true);
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
-    lk_handler_wake(&scene->a.handler);
-    lk_handler_wake(&scene->a.handler);
-    atomic_store(&scene->a.is_held, false);
-    assert_becomes_true(atomic_load(&scene->a.runs) == 2, PATIENCE_MS);
-    await_sleep(scene);
-    assert_int_equal(atomic_load(&scene->a.runs), 2);
+    start(&stage->a);
+    atomic_store(&stage->a.is_held, true);
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.is_inside), PATIENCE_MS);
+    lk_handler_wake(&stage->a.handler);
+    lk_handler_wake(&stage->a.handler);
+    atomic_store(&stage->a.is_held, false);
+    assert_becomes_true(atomic_load(&stage->a.runs) == 2, PATIENCE_MS);
+    await_sleep(stage);
+    assert_int_equal(atomic_load(&stage->a.runs), 2);
 }
 
-static void test_handlers_run_in_turns(void **state)
+static void test_handlers_run_in_turns(void)
 {
-    struct scene *scene = *state;
-
-    start(&scene->a);
-    start(&scene->b);
-    atomic_store(&scene->a.is_held, true);
-    scene->a.next_ns = 0; /* each is always due */
-    scene->b.next_ns = 0;
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
-    lk_handler_wake(&scene->b.handler);
-    atomic_store(&scene->a.is_held, false);
-    assert_becomes_true(atomic_load(&scene->turns) >= 8, PATIENCE_MS);
-    assert_memory_equal(scene->order, "abababab", 8);
+    start(&stage->a);
+    start(&stage->b);
+    atomic_store(&stage->a.is_held, true);
+    stage->a.next_ns = 0; /* each is always due */
+    stage->b.next_ns = 0;
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.is_inside), PATIENCE_MS);
+    lk_handler_wake(&stage->b.handler);
+    atomic_store(&stage->a.is_held, false);
+    assert_becomes_true(atomic_load(&stage->turns) >= 8, PATIENCE_MS);
+    assert_memory_equal(stage->order, "abababab", 8);
 }
 
-static void test_a_handler_runs_at_its_time(void **state)
+static void test_a_handler_runs_at_its_time(void)
 {
-    struct scene *scene = *state;
     int64_t at_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
 
-    start(&scene->a);
-    await_sleep(scene);
-    lk_handler_wake_at(&scene->a.handler, at_ns + 3600 * 1000 * LK_NS_PER_MS);
-    lk_handler_wake_at(&scene->a.handler, at_ns);
-    assert_becomes_true(atomic_load(&scene->a.runs) > 0, PATIENCE_MS);
+    start(&stage->a);
+    await_sleep(stage);
+    lk_handler_wake_at(&stage->a.handler, at_ns + 3600 * 1000 * LK_NS_PER_MS);
+    lk_handler_wake_at(&stage->a.handler, at_ns);
+    assert_becomes_true(atomic_load(&stage->a.runs) > 0, PATIENCE_MS);
     assert_true(lk_boottime_ns() >= at_ns);
-    await_sleep(scene);
-    scene->a.next_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.runs) >= 3, PATIENCE_MS);
-    assert_true(lk_boottime_ns() >= scene->a.next_ns);
+    await_sleep(stage);
+    stage->a.next_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.runs) >= 3, PATIENCE_MS);
+    assert_true(lk_boottime_ns() >= stage->a.next_ns);
 }
 
 static void *stop_a(void *argument)
@@ -236,47 +225,44 @@ static void *stop_a(void *argument)
     return atomic_load(&scene->a.is_inside) ? argument : NULL;
 }
 
-static void test_a_stopped_handler_is_not_running(void **state)
+static void test_a_stopped_handler_is_not_running(void)
 {
-    struct scene *scene = *state;
     pthread_t thread;
-    void *was_inside = scene;
+    void *was_inside = stage;
 
-    start(&scene->a);
-    start(&scene->b);
-    atomic_store(&scene->a.is_held, true);
-    scene->a.next_ns = 0;
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
-    assert_int_equal(pthread_create(&thread, NULL, stop_a, scene), 0);
+    start(&stage->a);
+    start(&stage->b);
+    atomic_store(&stage->a.is_held, true);
+    stage->a.next_ns = 0;
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.is_inside), PATIENCE_MS);
+    assert_int_equal(pthread_create(&thread, NULL, stop_a, stage), 0);
     for (int i = 0; i < 20; i++)
         (void)check_pause(INT64_MAX); /* stop_a() waits meanwhile */
-    atomic_store(&scene->a.is_held, false);
+    atomic_store(&stage->a.is_held, false);
     assert_int_equal(pthread_join(thread, &was_inside), 0);
     assert_null(was_inside);
-    assert_int_equal(atomic_load(&scene->a.runs), 1);
-    lk_handler_wake(&scene->a.handler); /* does nothing */
-    lk_handler_wake(&scene->b.handler);
-    assert_becomes_true(atomic_load(&scene->b.runs) == 1, PATIENCE_MS);
-    assert_int_equal(atomic_load(&scene->a.runs), 1);
+    assert_int_equal(atomic_load(&stage->a.runs), 1);
+    lk_handler_wake(&stage->a.handler); /* does nothing */
+    lk_handler_wake(&stage->b.handler);
+    assert_becomes_true(atomic_load(&stage->b.runs) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&stage->a.runs), 1);
 }
 
-static void test_a_handler_stops_itself(void **state)
+static void test_a_handler_stops_itself(void)
 {
-    struct scene *scene = *state;
-
-    start(&scene->a);
-    scene->a.stops_itself = true;
-    scene->a.next_ns = 0;
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.runs) == 1, PATIENCE_MS);
-    start(&scene->b);
-    lk_handler_wake(&scene->b.handler);
-    assert_becomes_true(atomic_load(&scene->b.runs) == 1, PATIENCE_MS);
-    assert_int_equal(atomic_load(&scene->a.runs), 1);
-    start(&scene->a); /* again */
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.runs) == 2, PATIENCE_MS);
+    start(&stage->a);
+    stage->a.stops_itself = true;
+    stage->a.next_ns = 0;
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.runs) == 1, PATIENCE_MS);
+    start(&stage->b);
+    lk_handler_wake(&stage->b.handler);
+    assert_becomes_true(atomic_load(&stage->b.runs) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&stage->a.runs), 1);
+    start(&stage->a); /* again */
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.runs) == 2, PATIENCE_MS);
 }
 
 static int open_eventfd(void)
@@ -302,10 +288,9 @@ static void watch(struct probe *probe, int fd)
     assert_lock_ok(rc, &err);
 }
 
-static void test_a_ready_descriptor_is_told_once(void **state)
+static void test_a_ready_descriptor_is_told_once(void)
 {
-    struct scene *scene = *state;
-    struct probe *a = &scene->a;
+    struct probe *a = &stage->a;
     int first = open_eventfd();
     int second = open_eventfd();
 
@@ -316,7 +301,7 @@ static void test_a_ready_descriptor_is_told_once(void **state)
     make_readable(second);
     assert_becomes_true(atomic_load(&a->readies) == 1, PATIENCE_MS);
     assert_int_equal(atomic_load(&a->fd), second);
-    await_sleep(scene); /* although `second` is still readable */
+    await_sleep(stage); /* although `second` is still readable */
     assert_int_equal(atomic_load(&a->readies), 1);
     watch(a, second);
     assert_becomes_true(atomic_load(&a->readies) == 2, PATIENCE_MS);
@@ -330,83 +315,69 @@ static void test_a_ready_descriptor_is_told_once(void **state)
 }
 
 /* A descriptor does not wait for handlers that are always due. */
-static void test_descriptors_are_served_between_runs(void **state)
+static void test_descriptors_are_served_between_runs(void)
 {
-    struct scene *scene = *state;
     int fd = open_eventfd();
 
-    start(&scene->a);
-    start(&scene->b);
-    scene->b.next_ns = 0;
-    lk_handler_wake(&scene->b.handler);
-    assert_becomes_true(atomic_load(&scene->b.runs) > 0, PATIENCE_MS);
-    watch(&scene->a, fd);
+    start(&stage->a);
+    start(&stage->b);
+    stage->b.next_ns = 0;
+    lk_handler_wake(&stage->b.handler);
+    assert_becomes_true(atomic_load(&stage->b.runs) > 0, PATIENCE_MS);
+    watch(&stage->a, fd);
     make_readable(fd);
-    assert_becomes_true(atomic_load(&scene->a.readies) == 1, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&stage->a.readies) == 1, PATIENCE_MS);
     (void)close(fd);
 }
 
-static void test_what_is_ready_is_not_told_to_who_has_stopped(void **state)
+static void test_what_is_ready_is_not_told_to_who_has_stopped(void)
 {
-    struct scene *scene = *state;
     int fd = open_eventfd();
 
-    start(&scene->a);
-    start(&scene->b);
-    watch(&scene->a, fd);
-    atomic_store(&scene->b.is_held, true);
-    lk_handler_wake(&scene->b.handler);
-    assert_becomes_true(atomic_load(&scene->b.is_inside), PATIENCE_MS);
+    start(&stage->a);
+    start(&stage->b);
+    watch(&stage->a, fd);
+    atomic_store(&stage->b.is_held, true);
+    lk_handler_wake(&stage->b.handler);
+    assert_becomes_true(atomic_load(&stage->b.is_inside), PATIENCE_MS);
     make_readable(fd);
-    lk_handler_stop(&scene->a.handler);
-    atomic_store(&scene->b.is_held, false);
-    await_sleep(scene);
-    assert_int_equal(atomic_load(&scene->a.readies), 0);
+    lk_handler_stop(&stage->a.handler);
+    atomic_store(&stage->b.is_held, false);
+    await_sleep(stage);
+    assert_int_equal(atomic_load(&stage->a.readies), 0);
     (void)close(fd);
 }
 
-static void test_a_stopped_service_runs_nothing(void **state)
+static void test_a_stopped_service_runs_nothing(void)
 {
-    struct scene *scene = *state;
     sqlock_error err = {0};
     int rc;
 
-    start(&scene->a);
-    scene->a.next_ns = 0;
-    lk_handler_wake(&scene->a.handler);
-    assert_becomes_true(atomic_load(&scene->a.runs) > 0, PATIENCE_MS);
-    lk_service_stop(&scene->service);
-    assert_false(atomic_load(&scene->a.is_inside));
-    assert_becomes_true(check_entries(TASKS) <= scene->threads, PATIENCE_MS);
-    lk_handler_wake(&scene->a.handler);
-    lk_handler_stop(&scene->a.handler);
-    rc = lk_handler_start(&scene->b.handler, &err);
+    start(&stage->a);
+    stage->a.next_ns = 0;
+    lk_handler_wake(&stage->a.handler);
+    assert_becomes_true(atomic_load(&stage->a.runs) > 0, PATIENCE_MS);
+    lk_service_stop(&stage->service);
+    assert_false(atomic_load(&stage->a.is_inside));
+    assert_becomes_true(check_entries(TASKS) <= stage->threads, PATIENCE_MS);
+    lk_handler_wake(&stage->a.handler);
+    lk_handler_stop(&stage->a.handler);
+    rc = lk_handler_start(&stage->b.handler, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(test_no_thread_before_the_first_handler,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_a_handler_runs_when_it_is_woken,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_a_wake_during_a_run_is_another_run,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_handlers_run_in_turns, open_scene,
-                                    close_scene),
-    cmocka_unit_test_setup_teardown(test_a_handler_runs_at_its_time, open_scene,
-                                    close_scene),
-    cmocka_unit_test_setup_teardown(test_a_stopped_handler_is_not_running,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_a_handler_stops_itself, open_scene,
-                                    close_scene),
-    cmocka_unit_test_setup_teardown(test_a_ready_descriptor_is_told_once,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(test_descriptors_are_served_between_runs,
-                                    open_scene, close_scene),
-    cmocka_unit_test_setup_teardown(
-        test_what_is_ready_is_not_told_to_who_has_stopped, open_scene,
-        close_scene),
-    cmocka_unit_test_setup_teardown(test_a_stopped_service_runs_nothing,
-                                    open_scene, close_scene),
+static const struct unit tests[] = {
+    UNIT(test_no_thread_before_the_first_handler),
+    UNIT(test_a_handler_runs_when_it_is_woken),
+    UNIT(test_a_wake_during_a_run_is_another_run),
+    UNIT(test_handlers_run_in_turns),
+    UNIT(test_a_handler_runs_at_its_time),
+    UNIT(test_a_stopped_handler_is_not_running),
+    UNIT(test_a_handler_stops_itself),
+    UNIT(test_a_ready_descriptor_is_told_once),
+    UNIT(test_descriptors_are_served_between_runs),
+    UNIT(test_what_is_ready_is_not_told_to_who_has_stopped),
+    UNIT(test_a_stopped_service_runs_nothing),
 };
-const struct suite suite_service = SUITE("service", tests);
+const struct suite suite_service =
+    SUITE_IN("service", tests, open_scene, close_scene);

@@ -55,9 +55,8 @@ static unsigned rounds_of(unsigned number)
     return lk_sharers_rounds(sharers, true, queue, id, NOW_US);
 }
 
-static void test_the_first_lease_ends_before_the_last(void **state)
+static void test_the_first_lease_ends_before_the_last(void)
 {
-    (void)state;
     begin(3);
     assert_int_equal(lk_sharers_first_us(sharers, 9 * SECOND_US),
                      9 * SECOND_US);
@@ -70,9 +69,8 @@ static void test_the_first_lease_ends_before_the_last(void **state)
                      3 * SECOND_US);
 }
 
-static void test_who_has_room_waits_for_nobody(void **state)
+static void test_who_has_room_waits_for_nobody(void)
 {
-    (void)state;
     begin(3);
     shares(1, 2, 5 * SECOND_US);
     waits(4, 1);
@@ -86,9 +84,8 @@ static void test_who_has_room_waits_for_nobody(void **state)
     assert_int_equal(rounds_of(8), 1); /* it has no ticket */
 }
 
-static void test_a_sharer_that_is_over_has_no_permits(void **state)
+static void test_a_sharer_that_is_over_has_no_permits(void)
 {
-    (void)state;
     begin(3);
     shares(1, 2, -1);
     shares(2, 1, 0);
@@ -98,9 +95,8 @@ static void test_a_sharer_that_is_over_has_no_permits(void **state)
     assert_int_equal(rounds_of(5), 1);
 }
 
-static void test_a_ticket_that_is_over_counts_for_its_owner_only(void **state)
+static void test_a_ticket_that_is_over_counts_for_its_owner_only(void)
 {
-    (void)state;
     begin(3);
     shares(1, 2, 5 * SECOND_US);
     append(queue, 4, 1, -1, "");
@@ -110,9 +106,8 @@ static void test_a_ticket_that_is_over_counts_for_its_owner_only(void **state)
     assert_int_equal(rounds_of(6), 0);
 }
 
-static void test_readers_have_room_and_a_writer_has_none(void **state)
+static void test_readers_have_room_and_a_writer_has_none(void)
 {
-    (void)state;
     begin(0);
     shares(1, 1, SECOND_US);
     waits(4, 1);
@@ -124,7 +119,7 @@ static void test_readers_have_room_and_a_writer_has_none(void **state)
 }
 
 /* Rows may have been written by another program. */
-static void test_a_token_that_is_too_great_is_the_greatest(void **state)
+static void test_a_token_that_is_too_great_is_the_greatest(void)
 {
     static const char *const tokens[][2] = {
         {"9999999999999999999\",\"", "9223372036854775807"},
@@ -135,7 +130,6 @@ static void test_a_token_that_is_too_great_is_the_greatest(void **state)
     struct lk_sharer sharer;
     char text[24];
 
-    (void)state;
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         const char *at = sharers;
 
@@ -148,12 +142,11 @@ static void test_a_token_that_is_too_great_is_the_greatest(void **state)
 }
 
 /* The text behind a holder that is too short is not read as its end. */
-static void test_a_sharer_without_a_token_ends_the_list(void **state)
+static void test_a_sharer_without_a_token_ends_the_list(void)
 {
     const char *at = sharers;
     struct lk_sharer sharer;
 
-    (void)state;
     begin(0);
     append(sharers, 1, 1, SECOND_US, "x\"],0]}............\",\"");
     assert_string_equal(strstr(sharers, "x\"],") + TOKEN_LENGTH,
@@ -161,7 +154,7 @@ static void test_a_sharer_without_a_token_ends_the_list(void **state)
     assert_false(lk_sharer_next(&at, &sharer));
 }
 
-static void test_a_text_counts_in_its_form_only(void **state)
+static void test_a_text_counts_in_its_form_only(void)
 {
     static const struct {
         const char *behind; /* the CLIENT_ID */
@@ -179,7 +172,6 @@ static void test_a_text_counts_in_its_form_only(void **state)
     char text[128], id[SQLOCK_KEY_SIZE], other[SQLOCK_KEY_SIZE];
     struct lk_leader leader;
 
-    (void)state;
     (void)snprintf(id, sizeof id, ID, 1U);
     (void)snprintf(other, sizeof other, ID, 2U);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -195,7 +187,7 @@ static void test_a_text_counts_in_its_form_only(void **state)
 }
 
 /* The statements read six digits, and no number elsewhere. */
-static void test_permits_have_six_digits(void **state)
+static void test_permits_have_six_digits(void)
 {
     static const struct {
         const char *digits;
@@ -205,7 +197,6 @@ static void test_permits_have_six_digits(void **state)
                 {"000003", 0},    {"00000x\"", 0},      {"4294967297\"", 0},
                 {"", 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_row(rows[i].digits);
         (void)snprintf(sharers, sizeof sharers, "{\"g\":\"" ID "\",\"n\":\"%s",
@@ -215,15 +206,15 @@ static void test_permits_have_six_digits(void **state)
     check_row(NULL);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_token_that_is_too_great_is_the_greatest),
-    cmocka_unit_test(test_a_sharer_without_a_token_ends_the_list),
-    cmocka_unit_test(test_a_text_counts_in_its_form_only),
-    cmocka_unit_test(test_the_first_lease_ends_before_the_last),
-    cmocka_unit_test(test_who_has_room_waits_for_nobody),
-    cmocka_unit_test(test_a_sharer_that_is_over_has_no_permits),
-    cmocka_unit_test(test_a_ticket_that_is_over_counts_for_its_owner_only),
-    cmocka_unit_test(test_readers_have_room_and_a_writer_has_none),
-    cmocka_unit_test(test_permits_have_six_digits),
+static const struct unit tests[] = {
+    UNIT(test_a_token_that_is_too_great_is_the_greatest),
+    UNIT(test_a_sharer_without_a_token_ends_the_list),
+    UNIT(test_a_text_counts_in_its_form_only),
+    UNIT(test_the_first_lease_ends_before_the_last),
+    UNIT(test_who_has_room_waits_for_nobody),
+    UNIT(test_a_sharer_that_is_over_has_no_permits),
+    UNIT(test_a_ticket_that_is_over_counts_for_its_owner_only),
+    UNIT(test_readers_have_room_and_a_writer_has_none),
+    UNIT(test_permits_have_six_digits),
 };
 const struct suite suite_sharer = SUITE("sharers", tests);

@@ -11,7 +11,7 @@
 #include "db/drivers.h"
 #include "db/statement.h"
 
-static void test_names_are_put_in(void **state)
+static void test_names_are_put_in(void)
 {
     static const struct lk_name names[] = {{"INT_LOCK", "\"a\".\"b\""},
                                            {"item", "{INT_LOCK}"},
@@ -31,7 +31,6 @@ static void test_names_are_put_in(void **state)
          "json '{}' {x {INT} {INT_LOCKS} {item} {"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lk_writer writer;
         FILE *out = lk_writer_open(&writer);
@@ -62,7 +61,7 @@ static const struct lk_sql list[] = {
 };
 static const struct lk_name names[] = {{"INT_LOCK", "T"}, {NULL, NULL}};
 
-static void test_a_statement_is_that_of_the_variant(void **state)
+static void test_a_statement_is_that_of_the_variant(void)
 {
     static const struct {
         sqlock_layout layout;
@@ -79,7 +78,6 @@ static void test_a_statement_is_that_of_the_variant(void **state)
         {SQLOCK_LAYOUT_SQLOCK, false, SQLOCK_SQL_RENEW, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const sqlock_dialect dialect = {.statements = list,
                                         .polls = rows[i].polls};
@@ -98,11 +96,10 @@ static void test_a_statement_is_that_of_the_variant(void **state)
     }
 }
 
-static void test_a_statement_is_sent_as_it_is_annotated(void **state)
+static void test_a_statement_is_sent_as_it_is_annotated(void)
 {
     struct lk_statement statement;
 
-    (void)state;
     assert_int_equal(lk_statement_render(&statement, &list[0], names, 9), 0);
     assert_int_equal(statement.sent.id, 9);
     assert_int_equal(statement.sent.insert_id, SQLOCK_INSERT_ID_ROW);
@@ -115,13 +112,12 @@ static void test_a_statement_is_sent_as_it_is_annotated(void **state)
     lk_statement_clear(&statement);
 }
 
-static void test_arguments_come_in_the_order_of_the_places(void **state)
+static void test_arguments_come_in_the_order_of_the_places(void)
 {
     struct lk_arguments arguments = {0};
     sqlock_value values[LK_PLACES_MAX];
     struct lk_statement statement;
 
-    (void)state;
     lk_argument_text(&arguments, SQLOCK_P_KEY, "key");
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, NULL);
     lk_argument_integer(&arguments, SQLOCK_P_TTL, INT64_MIN);
@@ -137,13 +133,12 @@ static void test_arguments_come_in_the_order_of_the_places(void **state)
     lk_statement_clear(&statement);
 }
 
-static void test_only_the_prefix_is_replaced_in_a_schema(void **state)
+static void test_only_the_prefix_is_replaced_in_a_schema(void)
 {
     char *text = lk_schema_render("INT_LOCK (INT_STOCK_AGE, XINT_LOCK, INT,"
                                   " \"INT_\"); -- INT_LOCK, INT_",
                                   "a.B_");
 
-    (void)state;
     assert_non_null(text);
     assert_string_equal(text, "a.B_LOCK (a.B_STOCK_AGE, XINT_LOCK, INT,"
                               " \"a.B_\"); -- a.B_LOCK, a.B_");
@@ -223,9 +218,8 @@ static void check_list(const sqlock_driver *driver, const struct lk_sql *sql,
     }
 }
 
-static void test_every_statement_of_every_driver_can_be_sent(void **state)
+static void test_every_statement_of_every_driver_can_be_sent(void)
 {
-    (void)state;
     for (size_t i = 0; lk_drivers[i] != NULL; i++) {
         const sqlock_driver *driver = lk_drivers[i];
 
@@ -238,12 +232,12 @@ static void test_every_statement_of_every_driver_can_be_sent(void **state)
     assert_non_null(lk_drivers[0]);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_names_are_put_in),
-    cmocka_unit_test(test_a_statement_is_that_of_the_variant),
-    cmocka_unit_test(test_a_statement_is_sent_as_it_is_annotated),
-    cmocka_unit_test(test_arguments_come_in_the_order_of_the_places),
-    cmocka_unit_test(test_only_the_prefix_is_replaced_in_a_schema),
-    cmocka_unit_test(test_every_statement_of_every_driver_can_be_sent),
+static const struct unit tests[] = {
+    UNIT(test_names_are_put_in),
+    UNIT(test_a_statement_is_that_of_the_variant),
+    UNIT(test_a_statement_is_sent_as_it_is_annotated),
+    UNIT(test_arguments_come_in_the_order_of_the_places),
+    UNIT(test_only_the_prefix_is_replaced_in_a_schema),
+    UNIT(test_every_statement_of_every_driver_can_be_sent),
 };
 const struct suite suite_statement = SUITE("statements", tests);

@@ -23,9 +23,8 @@ static unsigned bucket_of(int64_t ns)
     return bucket;
 }
 
-static void test_a_time_counts_below_its_bound(void **state)
+static void test_a_time_counts_below_its_bound(void)
 {
-    (void)state;
     assert_int_equal(bucket_of(-5), 0);
     assert_int_equal(bucket_of(0), 0);
     for (unsigned i = 0; i + 1 < SQLOCK_STATS_BUCKETS; i++) {
@@ -37,12 +36,11 @@ static void test_a_time_counts_below_its_bound(void **state)
     assert_int_equal(bucket_of(INT64_MAX), SQLOCK_STATS_BUCKETS - 1);
 }
 
-static void test_each_result_has_its_counter(void **state)
+static void test_each_result_has_its_counter(void)
 {
     struct lk_stats stats;
     sqlock_stats read;
 
-    (void)state;
     memset(&stats, 0, sizeof stats);
     for (int code = 0; code >= SQLOCK_EDEADLOCK - 1; code--)
         lk_count_acquired(&stats, "key", code, 1000);
@@ -57,12 +55,11 @@ static void test_each_result_has_its_counter(void **state)
     assert_int_equal(read.wait.count, 1); /* granted ones only */
 }
 
-static void test_a_connection_replaces_one_that_broke(void **state)
+static void test_a_connection_replaces_one_that_broke(void)
 {
     struct lk_stats stats;
     sqlock_stats read;
 
-    (void)state;
     memset(&stats, 0, sizeof stats);
     lk_count_opened(&stats);
     lk_count_opened(&stats);
@@ -78,10 +75,10 @@ static void test_a_connection_replaces_one_that_broke(void **state)
     assert_int_equal(read.connections, 3);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_time_counts_below_its_bound),
-    cmocka_unit_test(test_each_result_has_its_counter),
-    cmocka_unit_test(test_a_connection_replaces_one_that_broke),
+static const struct unit tests[] = {
+    UNIT(test_a_time_counts_below_its_bound),
+    UNIT(test_each_result_has_its_counter),
+    UNIT(test_a_connection_replaces_one_that_broke),
 };
 
 const struct suite suite_stats = SUITE("stats", tests);

@@ -33,7 +33,7 @@ static int schema_text(char **text, const char *scheme, const char *prefix,
     return sqlock_schema_text(text, scheme, &options, layout, err);
 }
 
-static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
+static void test_F78_prefixes_with_sql_in_them_are_refused(void)
 {
     static const char *const bad[] = {
         "x;DROP TABLE y;--",
@@ -82,7 +82,6 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
     size_t i;
     size_t k;
 
-    (void)state;
     for (k = 0; k < SCHEMES; k++) {
         if (dialect_of(schemes[k]) == NULL)
             continue;
@@ -102,14 +101,13 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
 
 /* A name made from an accepted prefix has only letters, digits, '_' and '.',
  * and is quoted: nothing else of a prefix gets into a statement. */
-static void test_F78_statements_differ_in_the_name_only(void **state)
+static void test_F78_statements_differ_in_the_name_only(void)
 {
     static const char *const good[] = {"INT_",  "x",   "_",       "A1_b2",
                                        "app.I", "s._", "select_", "T9"};
     size_t i;
     size_t k;
 
-    (void)state;
     for (k = 0; k < SCHEMES; k++) {
         const sqlock_dialect *dialect = dialect_of(schemes[k]);
 
@@ -154,13 +152,11 @@ static void check_length(const sqlock_dialect *dialect, size_t length,
 
 /* PostgreSQL truncates a name of more than 63 bytes without an error; MySQL
  * refuses a name of more than 64 characters. */
-static void
-test_F78_names_longer_than_the_database_allows_are_refused(void **state)
+static void test_F78_names_longer_than_the_database_allows_are_refused(void)
 {
     static const size_t limits[SCHEMES] = {63, 64, 0};
     size_t k;
 
-    (void)state;
     for (k = 0; k < SCHEMES; k++) {
         const sqlock_dialect *dialect = dialect_of(schemes[k]);
 
@@ -176,11 +172,10 @@ test_F78_names_longer_than_the_database_allows_are_refused(void **state)
     }
 }
 
-static void test_a_schema_name_that_is_too_long_is_refused(void **state)
+static void test_a_schema_name_that_is_too_long_is_refused(void)
 {
     size_t k;
 
-    (void)state;
     for (k = 0; k < SCHEMES; k++) {
         const sqlock_dialect *dialect = dialect_of(schemes[k]);
         struct lk_table table;
@@ -198,12 +193,11 @@ static void test_a_schema_name_that_is_too_long_is_refused(void **state)
     }
 }
 
-static void test_schema_text_is_for_that_prefix_and_layout(void **state)
+static void test_schema_text_is_for_that_prefix_and_layout(void)
 {
     size_t k;
     int layout;
 
-    (void)state;
     for (k = 0; k < SCHEMES; k++) {
         if (dialect_of(schemes[k]) == NULL)
             continue;
@@ -227,13 +221,12 @@ static void test_schema_text_is_for_that_prefix_and_layout(void **state)
     }
 }
 
-static void test_schema_text_refuses_what_it_does_not_know(void **state)
+static void test_schema_text_refuses_what_it_does_not_know(void)
 {
     sqlock_error err = {0};
     char *text = (char *)1;
     int rc = schema_text(&text, "oracle:", "INT_", SQLOCK_LAYOUT_SQLOCK, &err);
 
-    (void)state;
     assert_code(SQLOCK_ENOTSUP, rc, &err);
     assert_null(text);
     rc = schema_text(&text, "no scheme", "INT_", SQLOCK_LAYOUT_SQLOCK, &err);
@@ -246,13 +239,12 @@ static void test_schema_text_refuses_what_it_does_not_know(void **state)
     assert_null(text);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_F78_prefixes_with_sql_in_them_are_refused),
-    cmocka_unit_test(test_F78_statements_differ_in_the_name_only),
-    cmocka_unit_test(
-        test_F78_names_longer_than_the_database_allows_are_refused),
-    cmocka_unit_test(test_a_schema_name_that_is_too_long_is_refused),
-    cmocka_unit_test(test_schema_text_is_for_that_prefix_and_layout),
-    cmocka_unit_test(test_schema_text_refuses_what_it_does_not_know),
+static const struct unit tests[] = {
+    UNIT(test_F78_prefixes_with_sql_in_them_are_refused),
+    UNIT(test_F78_statements_differ_in_the_name_only),
+    UNIT(test_F78_names_longer_than_the_database_allows_are_refused),
+    UNIT(test_a_schema_name_that_is_too_long_is_refused),
+    UNIT(test_schema_text_is_for_that_prefix_and_layout),
+    UNIT(test_schema_text_refuses_what_it_does_not_know),
 };
 const struct suite suite_table = SUITE("table names", tests);

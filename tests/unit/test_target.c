@@ -37,11 +37,10 @@ static void check_refused(const char *text, const char *said)
     check_row(NULL);
 }
 
-static void test_what_names_no_server_or_database_is_refused(void **state)
+static void test_what_names_no_server_or_database_is_refused(void)
 {
     char text[LONG_NAME + 32];
 
-    (void)state;
     check_refused("mysql://u@h/a/b", "the name of a database only");
     (void)snprintf(text, sizeof text, "mysql://u@h/%0*d", LONG_NAME, 0);
     check_refused(text, "the name of a database only");
@@ -79,7 +78,7 @@ static void assert_options_are_left(const char *home)
     lk_url_clear(&url);
 }
 
-static void test_the_option_file_gives_what_the_url_does_not(void **state)
+static void test_the_option_file_gives_what_the_url_does_not(void)
 {
     static const struct {
         const char *url, *user, *password, *host;
@@ -92,7 +91,6 @@ static void test_the_option_file_gives_what_the_url_does_not(void **state)
     char home[] = "/tmp/sqlock-target.XXXXXX";
     char path[128];
 
-    (void)state;
     assert_non_null(mkdtemp(home));
     write_options(home);
     assert_int_equal(setenv("HOME", home, 1), 0);
@@ -123,14 +121,14 @@ static void test_the_option_file_gives_what_the_url_does_not(void **state)
     assert_int_equal(rmdir(home), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_what_names_no_server_or_database_is_refused),
-    cmocka_unit_test(test_the_option_file_gives_what_the_url_does_not),
+static const struct unit tests[] = {
+    UNIT(test_what_names_no_server_or_database_is_refused),
+    UNIT(test_the_option_file_gives_what_the_url_does_not),
 };
 const struct suite suite_target = SUITE("target", tests);
 
 #else
 
-const struct suite suite_target = {"target", NULL, 0};
+const struct suite suite_target = {.name = "target"};
 
 #endif

@@ -37,11 +37,10 @@ static void encode(unsigned code, char out[5])
     }
 }
 
-static void test_every_code_point_is_judged_right(void **state)
+static void test_every_code_point_is_judged_right(void)
 {
     unsigned code;
 
-    (void)state;
     for (code = 1; code < 0x120000; code++) {
         bool surrogate = code >= 0xd800 && code <= 0xdfff;
         bool valid = !surrogate && code <= 0x10ffff;
@@ -61,23 +60,21 @@ static void test_every_code_point_is_judged_right(void **state)
     assert_int_equal(lk_utf8_length(""), 0);
 }
 
-static void test_prefix_ends_with_a_whole_character(void **state)
+static void test_prefix_ends_with_a_whole_character(void)
 {
     static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92z";
     static const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
     size_t limit;
 
-    (void)state;
     for (limit = 0; limit < sizeof expected / sizeof *expected; limit++)
         assert_int_equal(lk_utf8_prefix(text, limit), expected[limit]);
 }
 
-static void test_escape_fits_any_size(void **state)
+static void test_escape_fits_any_size(void)
 {
     static const char text[] = "ab\x01\xc3\xa9\xff";
     size_t size;
 
-    (void)state;
     for (size = 1; size < 20; size++) {
         char out[24];
 
@@ -91,11 +88,10 @@ static void test_escape_fits_any_size(void **state)
     lk_text_escape(NULL, 0, text);
 }
 
-static void test_escape_is_readable(void **state)
+static void test_escape_is_readable(void)
 {
     char out[64];
 
-    (void)state;
     lk_text_escape(out, sizeof out, "ab\x01\xc3\xa9\xff\x7f");
     assert_string_equal(out, "ab\\x01\xc3\xa9\\xff\\x7f");
     lk_text_escape(out, sizeof out, "a\u200b\xc2\x9b\U000e0001z");
@@ -103,7 +99,7 @@ static void test_escape_is_readable(void **state)
 }
 
 /* The first and the last of what is alike, and their neighbours. */
-static void test_what_hides_or_turns_a_text_is_escaped(void **state)
+static void test_what_hides_or_turns_a_text_is_escaped(void)
 {
     static const struct {
         uint32_t first, last;
@@ -114,7 +110,6 @@ static void test_what_hides_or_turns_a_text_is_escaped(void **state)
     };
     char text[5], out[16], escaped[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof harmful / sizeof *harmful; i++) {
         const uint32_t ends[] = {harmful[i].first, harmful[i].last};
 
@@ -133,12 +128,11 @@ static void test_what_hides_or_turns_a_text_is_escaped(void **state)
     }
 }
 
-static void test_random_ids_are_uuids_and_never_the_same(void **state)
+static void test_random_ids_are_uuids_and_never_the_same(void)
 {
     char last[SQLOCK_KEY_SIZE] = "";
     int i;
 
-    (void)state;
     for (i = 0; i < 1000; i++) {
         char id[SQLOCK_KEY_SIZE];
 
@@ -152,13 +146,12 @@ static void test_random_ids_are_uuids_and_never_the_same(void **state)
     }
 }
 
-static void test_random_numbers_keep_their_bounds(void **state)
+static void test_random_numbers_keep_their_bounds(void)
 {
     bool low = false;
     bool high = false;
     int i;
 
-    (void)state;
     for (i = 0; i < 10000; i++) {
         int64_t number = lk_random_between(3, 6);
 
@@ -172,9 +165,8 @@ static void test_random_numbers_keep_their_bounds(void **state)
 }
 
 /* Test vectors from the source code in FNV's RFC. */
-static void test_hash_is_fnv_1a(void **state)
+static void test_hash_is_fnv_1a(void)
 {
-    (void)state;
     assert_true(lk_hash_text("") == UINT64_C(0xcbf29ce484222325));
     assert_true(lk_hash_text("a") == UINT64_C(0xaf63dc4c8601ec8c));
     assert_true(lk_hash_text("foobar") == UINT64_C(0x85944171f73967e8));
@@ -182,12 +174,11 @@ static void test_hash_is_fnv_1a(void **state)
                 lk_hash_text("foobar"));
 }
 
-static void test_wiping_leaves_nothing(void **state)
+static void test_wiping_leaves_nothing(void)
 {
     static const char nothing[8];
     char secret[] = "pa\0ss#";
 
-    (void)state;
     lk_wipe_text(NULL);
     lk_wipe_free(NULL);
     lk_wipe_text(secret);
@@ -196,11 +187,10 @@ static void test_wiping_leaves_nothing(void **state)
     assert_memory_equal(secret, nothing, sizeof secret);
 }
 
-static void test_what_an_encoding_may_lack_is_escaped(void **state)
+static void test_what_an_encoding_may_lack_is_escaped(void)
 {
     char out[16];
 
-    (void)state;
     lk_text_to_ascii(out, sizeof out, "a\u65e5\u00e9");
     assert_string_equal(out, "a\\u65e5\\u00e9");
     lk_text_to_ascii(out, sizeof out, "\U0001F600");
@@ -212,16 +202,16 @@ static void test_what_an_encoding_may_lack_is_escaped(void **state)
     assert_string_equal(out, "012345678\\u65e5");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_what_an_encoding_may_lack_is_escaped),
-    cmocka_unit_test(test_hash_is_fnv_1a),
-    cmocka_unit_test(test_wiping_leaves_nothing),
-    cmocka_unit_test(test_every_code_point_is_judged_right),
-    cmocka_unit_test(test_prefix_ends_with_a_whole_character),
-    cmocka_unit_test(test_escape_fits_any_size),
-    cmocka_unit_test(test_escape_is_readable),
-    cmocka_unit_test(test_what_hides_or_turns_a_text_is_escaped),
-    cmocka_unit_test(test_random_ids_are_uuids_and_never_the_same),
-    cmocka_unit_test(test_random_numbers_keep_their_bounds),
+static const struct unit tests[] = {
+    UNIT(test_what_an_encoding_may_lack_is_escaped),
+    UNIT(test_hash_is_fnv_1a),
+    UNIT(test_wiping_leaves_nothing),
+    UNIT(test_every_code_point_is_judged_right),
+    UNIT(test_prefix_ends_with_a_whole_character),
+    UNIT(test_escape_fits_any_size),
+    UNIT(test_escape_is_readable),
+    UNIT(test_what_hides_or_turns_a_text_is_escaped),
+    UNIT(test_random_ids_are_uuids_and_never_the_same),
+    UNIT(test_random_numbers_keep_their_bounds),
 };
 const struct suite suite_text = SUITE("text", tests);

@@ -49,11 +49,10 @@ static int heard_at(const char *queue, int place)
     return before[0] != '\0' ? (int)strtol(before, NULL, 16) : -1;
 }
 
-static void test_the_last_of_many_tickets_hears_the_first_by_few(void **state)
+static void test_the_last_of_many_tickets_hears_the_first_by_few(void)
 {
     static const int counts[] = {1, 2, 17, 18, 60, 300, 3000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         char *queue = queue_of(counts[i]);
         int place = counts[i] - 1;
@@ -73,22 +72,20 @@ static void test_the_last_of_many_tickets_hears_the_first_by_few(void **state)
 
 /* A waiter near the front is told by the one it follows, and does not look in
  * vain. */
-static void test_those_at_the_front_hear_the_one_before(void **state)
+static void test_those_at_the_front_hear_the_one_before(void)
 {
     char *queue = queue_of(100);
 
-    (void)state;
     for (int place = 0; place <= LK_CHAIN_MAX; place++)
         assert_int_equal(heard_at(queue, place), place - 1);
     free(queue);
 }
 
-static void test_who_has_no_ticket_has_no_place(void **state)
+static void test_who_has_no_ticket_has_no_place(void)
 {
     char before[SQLOCK_KEY_SIZE], id[SQLOCK_KEY_SIZE];
     char *queue = queue_of(3);
 
-    (void)state;
     client_id(3, id);
     assert_int_equal(lk_ticket_place(queue, id, before), -1);
     assert_string_equal(before, "");
@@ -97,24 +94,22 @@ static void test_who_has_no_ticket_has_no_place(void **state)
 }
 
 /* queue_of() has given all the same end. */
-static void test_a_ticket_counts_until_its_end(void **state)
+static void test_a_ticket_counts_until_its_end(void)
 {
     char *queue = queue_of(2);
 
-    (void)state;
     assert_true(lk_queue_has_any(queue, 1700000070000000));
     assert_false(lk_queue_has_any(queue, 1700000070000001));
     assert_false(lk_queue_has_any(NULL, 0));
     free(queue);
 }
 
-static void test_behind_the_last_ticket_is_no_queue(void **state)
+static void test_behind_the_last_ticket_is_no_queue(void)
 {
     char id[SQLOCK_KEY_SIZE];
     char *queue = queue_of(3);
     char *rest;
 
-    (void)state;
     client_id(1, id);
     rest = lk_ticket_behind(queue, id);
     assert_non_null(rest);
@@ -124,11 +119,11 @@ static void test_behind_the_last_ticket_is_no_queue(void **state)
     free(queue);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_ticket_counts_until_its_end),
-    cmocka_unit_test(test_behind_the_last_ticket_is_no_queue),
-    cmocka_unit_test(test_the_last_of_many_tickets_hears_the_first_by_few),
-    cmocka_unit_test(test_those_at_the_front_hear_the_one_before),
-    cmocka_unit_test(test_who_has_no_ticket_has_no_place),
+static const struct unit tests[] = {
+    UNIT(test_a_ticket_counts_until_its_end),
+    UNIT(test_behind_the_last_ticket_is_no_queue),
+    UNIT(test_the_last_of_many_tickets_hears_the_first_by_few),
+    UNIT(test_those_at_the_front_hear_the_one_before),
+    UNIT(test_who_has_no_ticket_has_no_place),
 };
 const struct suite suite_ticket = SUITE("ticket", tests);

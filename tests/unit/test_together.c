@@ -11,82 +11,73 @@
 #include <stdio.h>
 #include <string.h>
 
-static void test_each_has_its_own_row(void **state)
+static void test_each_has_its_own_row(void)
 {
-    struct scene *scene = *state;
-
-    add_and_begin(scene, CLAIM, FIRST);
-    add_and_begin(scene, CLAIM, '3');
-    add_and_begin(scene, RELEASE, '5');
-    add_and_begin(scene, CLAIM, '1');
-    add_and_begin(scene, RELEASE, '4');
-    add_and_begin(scene, CLAIM, '2');
-    end_all(scene);
+    add_and_begin(stage, CLAIM, FIRST);
+    add_and_begin(stage, CLAIM, '3');
+    add_and_begin(stage, RELEASE, '5');
+    add_and_begin(stage, CLAIM, '1');
+    add_and_begin(stage, RELEASE, '4');
+    add_and_begin(stage, CLAIM, '2');
+    end_all(stage);
     assert_string_equal(sent, "claim 0, claims 123, releases 45, ");
-    for (size_t i = 0; i < scene->count; i++)
-        expect_done(&scene->members[i]);
+    for (size_t i = 0; i < stage->count; i++)
+        expect_done(&stage->members[i]);
 }
-static void test_those_not_free_are_told_alone(void **state)
+static void test_those_not_free_are_told_alone(void)
 {
-    struct scene *scene = *state;
-
-    claim_to(scene, '4');
+    claim_to(stage, '4');
     atomic_store(&taken, '3');
-    end_all(scene);
+    end_all(stage);
     assert_string_equal(sent, "claim 0, claims 1234, ");
-    for (size_t i = 0; i < scene->count; i++)
+    for (size_t i = 0; i < stage->count; i++)
         if (i == 3)
-            expect_nothing(&scene->members[i]);
+            expect_nothing(&stage->members[i]);
         else
-            expect_done(&scene->members[i]);
+            expect_done(&stage->members[i]);
 }
 
 /* A lease that is released late has the key of the one after it. */
-static void test_a_key_is_sent_once(void **state)
+static void test_a_key_is_sent_once(void)
 {
-    struct scene *scene = *state;
     int64_t done = 0;
 
-    add_and_begin(scene, RELEASE, FIRST);
-    add_and_begin(scene, RELEASE, '2');
-    add_and_begin(scene, RELEASE, '1');
-    add_and_begin(scene, RELEASE, '2');
-    end_all(scene);
+    add_and_begin(stage, RELEASE, FIRST);
+    add_and_begin(stage, RELEASE, '2');
+    add_and_begin(stage, RELEASE, '1');
+    add_and_begin(stage, RELEASE, '2');
+    end_all(stage);
     assert_string_equal(sent, "release 0, releases 12, ");
-    expect_done(&scene->members[2]);
+    expect_done(&stage->members[2]);
     for (size_t i = 1; i <= 3; i += 2) {
-        assert_lock_ok(scene->members[i].rc, &scene->members[i].worker.err);
-        done += scene->members[i].affected;
+        assert_lock_ok(stage->members[i].rc, &stage->members[i].worker.err);
+        done += stage->members[i].affected;
     }
     assert_int_equal(done, 1);
 }
 
-static void test_a_statement_is_about_sixty_four_at_most(void **state)
+static void test_a_statement_is_about_sixty_four_at_most(void)
 {
-    struct scene *scene = *state;
-
     for (size_t i = 0; i < MEMBERS; i++)
-        add_and_begin(scene, CLAIM, KEYS[i]);
-    end_all(scene);
+        add_and_begin(stage, CLAIM, KEYS[i]);
+    end_all(stage);
     for (size_t i = 0; i < MEMBERS; i++)
-        expect_done(&scene->members[i]);
+        expect_done(&stage->members[i]);
     assert_int_equal(strchr(strstr(sent, "claims "), ',') -
                          (strstr(sent, "claims ") + strlen("claims ")),
                      64);
 }
 
 /* The refusal may be due to one of them. */
-static void test_after_a_refusal_each_goes_on_alone(void **state)
+static void test_after_a_refusal_each_goes_on_alone(void)
 {
-    struct scene *scene = *state;
-
-    claim_to(scene, '2');
+    claim_to(stage, '2');
     atomic_store(&many_give, SQLOCK_EDATABASE);
-    end_all(scene);
+    end_all(stage);
     assert_string_equal(sent, "claim 0, claims 12, ");
-    for (size_t i = 1; i < scene->count; i++) {
-        expect_nothing(&scene->members[i]);
-        assert_int_equal(scene->members[i].batch.items[0].lease.believed.cap_ms,
+    for (size_t i = 1; i < stage->count; i++) {
+        expect_nothing(&stage->members[i]);
+        assert_int_equal(stage->members[i].batch.items[0].lease.believed.cap_ms,
                          0);
     }
 }
@@ -105,28 +96,26 @@ static void meet_a_locked_table(struct scene *scene, sqlock_statement_kind kind,
         assert_code(rc, scene->members[i].rc, &scene->members[i].worker.err);
 }
 
-static void test_releases_outlast_a_locked_table(void **state)
+static void test_releases_outlast_a_locked_table(void)
 {
-    meet_a_locked_table(*state, RELEASE, 0);
+    meet_a_locked_table(stage, RELEASE, 0);
     assert_string_equal(sent, "release 0, releases 12, releases 12, ");
 }
 
-static void test_claims_do_not_wait_for_a_locked_table(void **state)
+static void test_claims_do_not_wait_for_a_locked_table(void)
 {
-    meet_a_locked_table(*state, CLAIM, SQLOCK_EBUSY);
+    meet_a_locked_table(stage, CLAIM, SQLOCK_EBUSY);
     assert_string_equal(sent, "claim 0, claims 12, ");
 }
 
 /* The statement may yet arrive, and shorten the lease of each. */
-static void test_each_is_in_doubt_without_an_answer(void **state)
+static void test_each_is_in_doubt_without_an_answer(void)
 {
-    struct scene *scene = *state;
-
-    claim_to(scene, '2');
+    claim_to(stage, '2');
     atomic_store(&many_give, SQLOCK_EUNCERTAIN);
-    end_all(scene);
-    for (size_t i = 1; i < scene->count; i++) {
-        const struct member *member = &scene->members[i];
+    end_all(stage);
+    for (size_t i = 1; i < stage->count; i++) {
+        const struct member *member = &stage->members[i];
 
         assert_code(SQLOCK_EUNCERTAIN, member->rc, &member->worker.err);
         assert_int_not_equal(member->batch.sent_boot_ns, 0);
@@ -136,24 +125,22 @@ static void test_each_is_in_doubt_without_an_answer(void **state)
 }
 
 /* Those who are patient get the time of a statement from then on. */
-static void test_each_is_told_that_the_database_is_full(void **state)
+static void test_each_is_told_that_the_database_is_full(void)
 {
-    struct scene *scene = *state;
-
-    scene->store.options.statement_timeout_ms = 2000;
-    add_and_begin(scene, RELEASE, FIRST);
+    stage->store.options.statement_timeout_ms = 2000;
+    add_and_begin(stage, RELEASE, FIRST);
     for (int key = '1'; key <= '2'; key++) {
-        struct member *member = add(scene, RELEASE, (char)key);
+        struct member *member = add(stage, RELEASE, (char)key);
 
         member->run.patient_until_ns = check_deadline_ns(PATIENCE_MS);
         member->batch.deadline_ns = 1;
         begin(member);
     }
     atomic_store(&many_give, SQLOCK_ERESOURCE);
-    end_all(scene);
+    end_all(stage);
     assert_contains(sent, "release 0, releases 12, ");
-    for (size_t i = 1; i < scene->count; i++) {
-        const struct member *member = &scene->members[i];
+    for (size_t i = 1; i < stage->count; i++) {
+        const struct member *member = &stage->members[i];
 
         assert_code(SQLOCK_ERESOURCE, member->rc, &member->worker.err);
         assert_true(member->batch.deadline_ns > 1);
@@ -163,7 +150,7 @@ static void test_each_is_told_that_the_database_is_full(void **state)
 
 /* Statements that began before a call was asked for say nothing of it; one that
  * is asked for just now is sent. */
-static void test_an_outage_is_shared_by_those_asked_before(void **state)
+static void test_an_outage_is_shared_by_those_asked_before(void)
 {
     static const struct {
         int64_t asked_ns[2];
@@ -175,75 +162,70 @@ static void test_an_outage_is_shared_by_those_asked_before(void **state)
         {{10, 0}, 0},
         {{0, 10}, 0},
     };
-    struct scene *scene = *state;
 
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         atomic_store(&executed, 0);
         atomic_store(&is_held, true);
         /* An answer would end the outage. */
         atomic_store(&first_gives, SQLOCK_EDATABASE);
-        atomic_store(&scene->store.in_vain_since_ns, 0);
-        memset(scene->members, 0, sizeof scene->members);
-        scene->count = 0;
-        add_and_begin(scene, CLAIM, FIRST);
+        atomic_store(&stage->store.in_vain_since_ns, 0);
+        memset(stage->members, 0, sizeof stage->members);
+        stage->count = 0;
+        add_and_begin(stage, CLAIM, FIRST);
         for (size_t i = 0; i < 2; i++) {
-            struct member *member = add(scene, CLAIM, KEYS[i + 1]);
+            struct member *member = add(stage, CLAIM, KEYS[i + 1]);
 
             member->run.asked_ns = rows[row].asked_ns[i];
             begin(member);
         }
-        atomic_store(&scene->store.in_vain_since_ns, 30);
-        end_all(scene);
+        atomic_store(&stage->store.in_vain_since_ns, 30);
+        end_all(stage);
         for (size_t i = 1; i <= 2; i++)
-            assert_code(rows[row].code, scene->members[i].rc,
-                        &scene->members[i].worker.err);
+            assert_code(rows[row].code, stage->members[i].rc,
+                        &stage->members[i].worker.err);
     }
 }
 
-static void test_whose_time_is_over_leaves_the_others(void **state)
+static void test_whose_time_is_over_leaves_the_others(void)
 {
-    struct scene *scene = *state;
     struct member *late;
 
-    add_and_begin(scene, CLAIM, FIRST);
+    add_and_begin(stage, CLAIM, FIRST);
     for (int key = '1'; key <= '3'; key++) {
-        late = add(scene, CLAIM, key == '1' ? 'a' : key == '2' ? 'b' : 'c');
+        late = add(stage, CLAIM, key == '1' ? 'a' : key == '2' ? 'b' : 'c');
         late->batch.deadline_ns = check_deadline_ns(1);
         run_to_its_end(late);
         assert_code(SQLOCK_ERESOURCE, late->rc, &late->worker.err);
-        add_and_begin(scene, CLAIM, (char)key);
+        add_and_begin(stage, CLAIM, (char)key);
     }
-    end_all(scene);
+    end_all(stage);
     assert_string_equal(sent, "claim 0, claims 123, ");
 }
 
 /* Its deadline begins when it has a connection. */
-static void test_whoever_was_patient_goes_on_alone(void **state)
+static void test_whoever_was_patient_goes_on_alone(void)
 {
-    struct scene *scene = *state;
     struct member *patient;
 
-    add_and_begin(scene, RELEASE, FIRST);
-    patient = add(scene, RELEASE, '1');
+    add_and_begin(stage, RELEASE, FIRST);
+    patient = add(stage, RELEASE, '1');
     patient->batch.deadline_ns = 1;
     patient->run.patient_until_ns = check_deadline_ns(1);
     run_to_its_end(patient);
     expect_done(patient);
-    end_all(scene);
+    end_all(stage);
     assert_string_equal(sent, "release 0, release 1, ");
 }
 
-static void test_nobody_waits_for_a_statement_that_hangs(void **state)
+static void test_nobody_waits_for_a_statement_that_hangs(void)
 {
-    struct scene *scene = *state;
-
-    scene->store.together.places = 2;
-    add_and_begin(scene, CLAIM, FIRST);
+    stage->store.together.places = 2;
+    add_and_begin(stage, CLAIM, FIRST);
     for (int key = '1'; key <= '4'; key++)
-        run_to_its_end(add(scene, CLAIM, (char)key));
-    end_all(scene);
-    for (size_t i = 0; i < scene->count; i++)
-        expect_done(&scene->members[i]);
+        run_to_its_end(add(stage, CLAIM, (char)key));
+    end_all(stage);
+    for (size_t i = 0; i < stage->count; i++)
+        expect_done(&stage->members[i]);
 }
 
 static uint64_t waits(struct scene *scene)
@@ -256,55 +238,49 @@ static uint64_t waits(struct scene *scene)
 }
 
 /* So that statements are about many: but not if there is none to wait for. */
-static void test_a_crowd_waits_while_places_are_free(void **state)
+static void test_a_crowd_waits_while_places_are_free(void)
 {
-    struct scene *scene = *state;
-
-    scene->store.together.places = 2;
-    scene->store.together.members = 2; /* others */
-    add_and_begin(scene, CLAIM, FIRST);
-    assert_int_equal(waits(scene), 1); /* for a connection */
-    run_to_its_end(add(scene, CLAIM, '1'));
-    assert_int_equal(waits(scene), 3);
-    scene->store.together.members -= 2;
-    end_all(scene);
+    stage->store.together.places = 2;
+    stage->store.together.members = 2; /* others */
+    add_and_begin(stage, CLAIM, FIRST);
+    assert_int_equal(waits(stage), 1); /* for a connection */
+    run_to_its_end(add(stage, CLAIM, '1'));
+    assert_int_equal(waits(stage), 3);
+    stage->store.together.members -= 2;
+    end_all(stage);
 }
 
-static void test_nobody_waits_where_no_rows_are_returned(void **state)
+static void test_nobody_waits_where_no_rows_are_returned(void)
 {
-    struct scene *scene = *state;
-
-    add_and_begin(scene, CLAIM, FIRST);
-    atomic_store(&scene->store.db.pool.returns_no_rows, true);
-    run_to_its_end(add(scene, CLAIM, '1'));
-    end_all(scene);
+    add_and_begin(stage, CLAIM, FIRST);
+    atomic_store(&stage->store.db.pool.returns_no_rows, true);
+    run_to_its_end(add(stage, CLAIM, '1'));
+    end_all(stage);
     assert_string_equal(sent, "claim 0, claim 1, ");
 }
 
-#define TEST(function)                                                         \
-    cmocka_unit_test_setup_teardown((function), open_scene, close_scene)
-
-static const struct CMUnitTest tests[] = {
-    TEST(test_each_has_its_own_row),
-    TEST(test_those_not_free_are_told_alone),
-    TEST(test_a_key_is_sent_once),
-    TEST(test_a_statement_is_about_sixty_four_at_most),
-    TEST(test_after_a_refusal_each_goes_on_alone),
-    TEST(test_releases_outlast_a_locked_table),
-    TEST(test_claims_do_not_wait_for_a_locked_table),
-    TEST(test_each_is_in_doubt_without_an_answer),
-    TEST(test_each_is_told_that_the_database_is_full),
-    TEST(test_an_outage_is_shared_by_those_asked_before),
-    TEST(test_whose_time_is_over_leaves_the_others),
-    TEST(test_whoever_was_patient_goes_on_alone),
-    TEST(test_nobody_waits_for_a_statement_that_hangs),
-    TEST(test_a_crowd_waits_while_places_are_free),
-    TEST(test_nobody_waits_where_no_rows_are_returned),
+static const struct unit tests[] = {
+    UNIT(test_each_has_its_own_row),
+    UNIT(test_those_not_free_are_told_alone),
+    UNIT(test_a_key_is_sent_once),
+    UNIT(test_a_statement_is_about_sixty_four_at_most),
+    UNIT(test_after_a_refusal_each_goes_on_alone),
+    UNIT(test_releases_outlast_a_locked_table),
+    UNIT(test_claims_do_not_wait_for_a_locked_table),
+    UNIT(test_each_is_in_doubt_without_an_answer),
+    UNIT(test_each_is_told_that_the_database_is_full),
+    UNIT(test_an_outage_is_shared_by_those_asked_before),
+    UNIT(test_whose_time_is_over_leaves_the_others),
+    UNIT(test_whoever_was_patient_goes_on_alone),
+    UNIT(test_nobody_waits_for_a_statement_that_hangs),
+    UNIT(test_a_crowd_waits_while_places_are_free),
+    UNIT(test_nobody_waits_where_no_rows_are_returned),
 };
-const struct suite suite_together = SUITE("statements sent together", tests);
+const struct suite suite_together =
+    SUITE_IN("statements sent together", tests, open_scene, close_scene);
 
 #else
 
-const struct suite suite_together = {"statements sent together", NULL, 0};
+const struct suite suite_together = {.name = "statements sent together"};
 
 #endif

@@ -63,11 +63,10 @@ static void check_part(const char *url, const char *part, const char *got,
                  expected ? expected : "none");
 }
 
-static void test_good_urls_are_taken_apart(void **state)
+static void test_good_urls_are_taken_apart(void)
 {
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof good_urls / sizeof *good_urls; i++) {
         const struct good *row = &good_urls[i];
         struct lk_url url = {0};
@@ -88,8 +87,7 @@ static void test_good_urls_are_taken_apart(void **state)
     }
 }
 
-static void
-test_bad_urls_are_refused_in_one_line_without_the_password(void **state)
+static void test_bad_urls_are_refused_in_one_line_without_the_password(void)
 {
     static const char *const bad[] = {
         "mysql://u:" CANARY "@h:port/db",
@@ -122,7 +120,6 @@ test_bad_urls_are_refused_in_one_line_without_the_password(void **state)
     };
     size_t i;
 
-    (void)state;
     for (i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct lk_url url = {0};
         sqlock_error err = {0};
@@ -136,7 +133,7 @@ test_bad_urls_are_refused_in_one_line_without_the_password(void **state)
     }
 }
 
-static void test_parameters_are_decoded(void **state)
+static void test_parameters_are_decoded(void)
 {
     struct lk_url url = {0};
     sqlock_error err = {0};
@@ -145,7 +142,6 @@ static void test_parameters_are_decoded(void **state)
                           "&flag&empty=&ca=a%26b",
                           &err);
 
-    (void)state;
     assert_lock_ok(rc, &err);
     assert_int_equal(url.count, 5);
     assert_string_equal(lk_url_parameter(&url, "socket"), "/run/s.sock");
@@ -158,14 +154,13 @@ static void test_parameters_are_decoded(void **state)
     lk_url_clear(&url);
 }
 
-static void test_a_url_has_room_for_so_many_parameters(void **state)
+static void test_a_url_has_room_for_so_many_parameters(void)
 {
     char text[LK_URL_PARAMETERS_MAX * 8] = "mysql://h/db?p0";
     struct lk_url url = {0};
     sqlock_error err = {0};
     size_t length = strlen(text);
 
-    (void)state;
     for (int i = 1; i < LK_URL_PARAMETERS_MAX; i++)
         length += (size_t)snprintf(text + length, 8, "&p%d", i);
     assert_lock_ok(lk_url_parse(&url, text, &err), &err);
@@ -176,12 +171,11 @@ static void test_a_url_has_room_for_so_many_parameters(void **state)
     lk_url_clear(&url);
 }
 
-static void test_taking_a_parameter_leaves_the_others(void **state)
+static void test_taking_a_parameter_leaves_the_others(void)
 {
     struct lk_url url = {0};
     sqlock_error err = {0};
 
-    (void)state;
     assert_lock_ok(
         lk_url_parse(&url, "postgresql:///d?host=/a,/b&n=%26x&y", &err), &err);
     assert_null(lk_url_take(&url, "z"));
@@ -193,7 +187,7 @@ static void test_taking_a_parameter_leaves_the_others(void **state)
     lk_url_clear(&url);
 }
 
-static void test_parameters_are_checked(void **state)
+static void test_parameters_are_checked(void)
 {
     static const struct {
         const char *query;
@@ -209,7 +203,6 @@ static void test_parameters_are_checked(void **state)
         {"?a=1&&bc=2", SQLOCK_EINVAL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lk_url url = {0};
         sqlock_error err = {0};
@@ -223,7 +216,7 @@ static void test_parameters_are_checked(void **state)
     }
 }
 
-static void test_a_password_is_given_once(void **state)
+static void test_a_password_is_given_once(void)
 {
     static const struct {
         const char *url;
@@ -238,7 +231,6 @@ static void test_a_password_is_given_once(void **state)
          SQLOCK_EINVAL},
     };
 
-    (void)state;
     (void)setenv("UNIT_URL_PASSWORD", CANARY, 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lk_url url = {0};
@@ -257,7 +249,7 @@ static void test_a_password_is_given_once(void **state)
     (void)unsetenv("UNIT_URL_PASSWORD");
 }
 
-static void test_a_url_of_one_of_several_hosts(void **state)
+static void test_a_url_of_one_of_several_hosts(void)
 {
     static const struct {
         const char *url;
@@ -271,7 +263,6 @@ static void test_a_url_of_one_of_several_hosts(void **state)
         {"postgresql://h:1/db?host=h1,h2&port=7,8", 1, "h2", "8"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct lk_url url, one;
         sqlock_error err = {0};
@@ -292,15 +283,14 @@ static void test_a_url_of_one_of_several_hosts(void **state)
     check_row(NULL);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_url_of_one_of_several_hosts),
-    cmocka_unit_test(test_good_urls_are_taken_apart),
-    cmocka_unit_test(
-        test_bad_urls_are_refused_in_one_line_without_the_password),
-    cmocka_unit_test(test_parameters_are_decoded),
-    cmocka_unit_test(test_a_url_has_room_for_so_many_parameters),
-    cmocka_unit_test(test_taking_a_parameter_leaves_the_others),
-    cmocka_unit_test(test_parameters_are_checked),
-    cmocka_unit_test(test_a_password_is_given_once),
+static const struct unit tests[] = {
+    UNIT(test_a_url_of_one_of_several_hosts),
+    UNIT(test_good_urls_are_taken_apart),
+    UNIT(test_bad_urls_are_refused_in_one_line_without_the_password),
+    UNIT(test_parameters_are_decoded),
+    UNIT(test_a_url_has_room_for_so_many_parameters),
+    UNIT(test_taking_a_parameter_leaves_the_others),
+    UNIT(test_parameters_are_checked),
+    UNIT(test_a_password_is_given_once),
 };
 const struct suite suite_url = SUITE("urls", tests);

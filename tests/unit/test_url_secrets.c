@@ -84,11 +84,10 @@ static size_t refuse_all(const char *scheme, const struct place *place,
     return refused;
 }
 
-static void test_nothing_of_a_password_is_in_a_refusal(void **state)
+static void test_nothing_of_a_password_is_in_a_refusal(void)
 {
     size_t refused = 0;
 
-    (void)state;
     for (size_t s = 0; s < COUNT(schemes); s++) {
         for (size_t t = 0; t < COUNT(places); t++) {
             refused += refuse_all(schemes[s], &places[t], SECRET_1);
@@ -100,7 +99,7 @@ static void test_nothing_of_a_password_is_in_a_refusal(void **state)
 
 /* The message gives the parameter's number, since the parameter's name may be a
  * piece of a password. */
-static void test_an_unknown_parameter_is_told(void **state)
+static void test_an_unknown_parameter_is_told(void)
 {
     static const struct {
         const char *url;
@@ -114,7 +113,6 @@ static void test_an_unknown_parameter_is_told(void **state)
     const sqlock_driver *driver;
     sqlock_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         if (lk_driver_find(&driver, rows[i].url, &err) != 0)
             continue; /* not compiled in */
@@ -124,8 +122,8 @@ static void test_an_unknown_parameter_is_told(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_nothing_of_a_password_is_in_a_refusal),
-    cmocka_unit_test(test_an_unknown_parameter_is_told),
+static const struct unit tests[] = {
+    UNIT(test_nothing_of_a_password_is_in_a_refusal),
+    UNIT(test_an_unknown_parameter_is_told),
 };
 const struct suite suite_url_secrets = SUITE("secrets of urls", tests);

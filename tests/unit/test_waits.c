@@ -19,11 +19,9 @@
 static struct lk_waits waits;
 static char sharers[4096], queue[4096];
 
-static int clear(void **state)
+static void clear(void)
 {
-    (void)state;
     lk_waits_clear(&waits);
-    return 0;
 }
 
 /* Append a ticket or sharer to a text. */
@@ -94,9 +92,8 @@ static void not_told(unsigned owner)
     assert_false(lk_waits_are_closed(&waits, owner));
 }
 
-static void test_the_last_in_a_circle_is_told(void **state)
+static void test_the_last_in_a_circle_is_told(void)
 {
-    (void)state;
     crosses(1, 2, 1);
     crosses(2, 3, 2);
     crosses(3, 1, 3);
@@ -106,9 +103,8 @@ static void test_the_last_in_a_circle_is_told(void **state)
     not_told(4);
 }
 
-static void test_who_wants_a_lock_alone_waits_for_each_sharer(void **state)
+static void test_who_wants_a_lock_alone_waits_for_each_sharer(void)
 {
-    (void)state;
     begin(0);
     shares(2, 1);
     shares(3, 1);
@@ -120,9 +116,8 @@ static void test_who_wants_a_lock_alone_waits_for_each_sharer(void **state)
     not_told(3);
 }
 
-static void test_a_reader_waits_for_the_writer_before_it_only(void **state)
+static void test_a_reader_waits_for_the_writer_before_it_only(void)
 {
-    (void)state;
     begin(0);
     shares(2, 1);
     wants(3, 1, 1);
@@ -137,9 +132,8 @@ static void test_a_reader_waits_for_the_writer_before_it_only(void **state)
     told(2);
 }
 
-static void test_a_sharer_outside_may_let_one_in(void **state)
+static void test_a_sharer_outside_may_let_one_in(void)
 {
-    (void)state;
     begin(3);
     shares(2, 1);
     shares(3, 2);
@@ -151,9 +145,8 @@ static void test_a_sharer_outside_may_let_one_in(void **state)
     told(1);
 }
 
-static void test_more_permits_are_wanted_than_the_others_leave(void **state)
+static void test_more_permits_are_wanted_than_the_others_leave(void)
 {
-    (void)state;
     begin(3);
     shares(2, 1);
     shares(3, 2);
@@ -164,9 +157,8 @@ static void test_more_permits_are_wanted_than_the_others_leave(void **state)
 }
 
 /* The sharer outside lets in the one before it, too. */
-static void test_a_queue_takes_room_as_long_as_it_is_stuck(void **state)
+static void test_a_queue_takes_room_as_long_as_it_is_stuck(void)
 {
-    (void)state;
     begin(3);
     shares(2, 1);
     shares(3, 2);
@@ -180,9 +172,8 @@ static void test_a_queue_takes_room_as_long_as_it_is_stuck(void **state)
 }
 
 /* The one that is told there may let it in. */
-static void test_a_circle_elsewhere_is_told_elsewhere(void **state)
+static void test_a_circle_elsewhere_is_told_elsewhere(void)
 {
-    (void)state;
     begin(2);
     shares(2, 1);
     shares(3, 1);
@@ -196,9 +187,8 @@ static void test_a_circle_elsewhere_is_told_elsewhere(void **state)
     not_told(3);
 }
 
-static void test_what_is_over_keeps_nobody_out(void **state)
+static void test_what_is_over_keeps_nobody_out(void)
 {
-    (void)state;
     begin(0);
     shares_until(2, 1, OVER_US);
     wants(1, 0, 2);
@@ -212,9 +202,8 @@ static void test_what_is_over_keeps_nobody_out(void **state)
     not_told(1);
 }
 
-static void test_who_waits_later_closes_the_circle(void **state)
+static void test_who_waits_later_closes_the_circle(void)
 {
-    (void)state;
     begin(2);
     shares(2, 1);
     shares(3, 1);
@@ -227,9 +216,8 @@ static void test_who_waits_later_closes_the_circle(void **state)
     told(3);
 }
 
-static void test_waits_of_one_owner_are_no_circle(void **state)
+static void test_waits_of_one_owner_are_no_circle(void)
 {
-    (void)state;
     begin(0);
     shares(1, 1);
     wants(1, 0, 1);
@@ -238,20 +226,17 @@ static void test_waits_of_one_owner_are_no_circle(void **state)
     not_told(1);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(test_the_last_in_a_circle_is_told, clear),
-    cmocka_unit_test_teardown(test_who_wants_a_lock_alone_waits_for_each_sharer,
-                              clear),
-    cmocka_unit_test_teardown(test_a_reader_waits_for_the_writer_before_it_only,
-                              clear),
-    cmocka_unit_test_teardown(test_a_sharer_outside_may_let_one_in, clear),
-    cmocka_unit_test_teardown(
-        test_more_permits_are_wanted_than_the_others_leave, clear),
-    cmocka_unit_test_teardown(test_a_queue_takes_room_as_long_as_it_is_stuck,
-                              clear),
-    cmocka_unit_test_teardown(test_a_circle_elsewhere_is_told_elsewhere, clear),
-    cmocka_unit_test_teardown(test_what_is_over_keeps_nobody_out, clear),
-    cmocka_unit_test_teardown(test_who_waits_later_closes_the_circle, clear),
-    cmocka_unit_test_teardown(test_waits_of_one_owner_are_no_circle, clear),
+static const struct unit tests[] = {
+    UNIT(test_the_last_in_a_circle_is_told),
+    UNIT(test_who_wants_a_lock_alone_waits_for_each_sharer),
+    UNIT(test_a_reader_waits_for_the_writer_before_it_only),
+    UNIT(test_a_sharer_outside_may_let_one_in),
+    UNIT(test_more_permits_are_wanted_than_the_others_leave),
+    UNIT(test_a_queue_takes_room_as_long_as_it_is_stuck),
+    UNIT(test_a_circle_elsewhere_is_told_elsewhere),
+    UNIT(test_what_is_over_keeps_nobody_out),
+    UNIT(test_who_waits_later_closes_the_circle),
+    UNIT(test_waits_of_one_owner_are_no_circle),
 };
-const struct suite suite_waits = SUITE("circles of waits", tests);
+const struct suite suite_waits =
+    SUITE_IN("circles of waits", tests, NULL, clear);

@@ -39,13 +39,12 @@ static int64_t from_now(int64_t ms)
 
 /* A driver may need a moment to end the aborted call.  Calling `abort` again
  * meanwhile would keep a processor busy. */
-static void test_an_overdue_call_is_aborted_once(void **state)
+static void test_an_overdue_call_is_aborted_once(void)
 {
     static struct lk_watchdog dog;
     struct lk_watch watch = {0};
     int connection;
 
-    (void)state;
     start(&dog);
     arm(&dog, &watch, &connection, from_now(1));
     assert_becomes_true(atomic_load(&aborted) > 0, PATIENCE_MS);
@@ -56,7 +55,7 @@ static void test_an_overdue_call_is_aborted_once(void **state)
     lk_watchdog_stop(&dog);
 }
 
-static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
+static void test_a_call_that_ended_in_time_is_not_aborted(void)
 {
     static struct lk_watchdog dog;
     struct lk_watch ended = {0};
@@ -64,7 +63,6 @@ static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
     int first;
     int second;
 
-    (void)state;
     start(&dog);
     arm(&dog, &ended, &first, from_now(PATIENCE_MS));
     lk_watchdog_disarm(&dog, &ended);
@@ -78,13 +76,12 @@ static void test_a_call_that_ended_in_time_is_not_aborted(void **state)
 
 /* The timer is set for the earliest deadline, although a call with a later one
  * began first. */
-static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
+static void test_a_shorter_call_is_aborted_before_a_longer_one(void)
 {
     static struct lk_watchdog dog;
     struct lk_watch watches[3] = {{0}};
     int connections[3];
 
-    (void)state;
     start(&dog);
     arm(&dog, &watches[0], &connections[0], from_now(PATIENCE_MS));
     arm(&dog, &watches[1], &connections[1], from_now(1));
@@ -99,13 +96,12 @@ static void test_a_shorter_call_is_aborted_before_a_longer_one(void **state)
 
 /* Two calls are past their deadline at once; of two others, one is 50 ms later,
  * so the timer is set again, unless this thread is as late as that. */
-static void test_each_of_two_overdue_calls_is_aborted(void **state)
+static void test_each_of_two_overdue_calls_is_aborted(void)
 {
     static struct lk_watchdog dog;
     struct lk_watch watches[2] = {{0}};
     int connections[2];
 
-    (void)state;
     for (int later_ms = 0; later_ms <= 50; later_ms += 50) {
         start(&dog);
         arm(&dog, &watches[0], &connections[0], from_now(10 + later_ms));
@@ -117,10 +113,10 @@ static void test_each_of_two_overdue_calls_is_aborted(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_an_overdue_call_is_aborted_once),
-    cmocka_unit_test(test_a_call_that_ended_in_time_is_not_aborted),
-    cmocka_unit_test(test_a_shorter_call_is_aborted_before_a_longer_one),
-    cmocka_unit_test(test_each_of_two_overdue_calls_is_aborted),
+static const struct unit tests[] = {
+    UNIT(test_an_overdue_call_is_aborted_once),
+    UNIT(test_a_call_that_ended_in_time_is_not_aborted),
+    UNIT(test_a_shorter_call_is_aborted_before_a_longer_one),
+    UNIT(test_each_of_two_overdue_calls_is_aborted),
 };
 const struct suite suite_watchdog = SUITE("deadlines", tests);

@@ -11,14 +11,13 @@
 
 #include "base/writer.h"
 
-static void test_a_text_is_what_was_written(void **state)
+static void test_a_text_is_what_was_written(void)
 {
     enum { LINES = 5000, LINE = 16 };
     struct lk_writer writer;
     FILE *out = lk_writer_open(&writer);
     char *text;
 
-    (void)state;
     assert_non_null(out);
     for (int i = 0; i < LINES; i++)
         assert_int_equal(fprintf(out, "%*d\n", LINE - 1, i), LINE);
@@ -30,12 +29,11 @@ static void test_a_text_is_what_was_written(void **state)
     free(text);
 }
 
-static void test_a_text_may_be_empty(void **state)
+static void test_a_text_may_be_empty(void)
 {
     struct lk_writer writer;
     char *text;
 
-    (void)state;
     assert_non_null(lk_writer_open(&writer));
     text = lk_writer_close(&writer);
     assert_string_equal(text, "");
@@ -84,12 +82,11 @@ static int write_without_memory(void)
 
 /* Memory runs out in the middle of a text, and is there again at its end.  The
  * text would have a gap, so it is refused. */
-static void test_a_text_without_memory_is_refused(void **state)
+static void test_a_text_without_memory_is_refused(void)
 {
     int status = 0;
     pid_t child;
 
-    (void)state;
     child = fork();
     assert_true(child >= 0);
     if (child == 0)
@@ -100,11 +97,11 @@ static void test_a_text_without_memory_is_refused(void **state)
 }
 #endif
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_text_is_what_was_written),
-    cmocka_unit_test(test_a_text_may_be_empty),
+static const struct unit tests[] = {
+    UNIT(test_a_text_is_what_was_written),
+    UNIT(test_a_text_may_be_empty),
 #if SLOWNESS == 1
-    cmocka_unit_test(test_a_text_without_memory_is_refused),
+    UNIT(test_a_text_without_memory_is_refused),
 #endif
 };
 const struct suite suite_writer = SUITE("writer", tests);

@@ -138,7 +138,9 @@ static void open_database(struct scene *scene)
     scene->store.db.driver = &driver;
 }
 
-int open_scene(void **state)
+struct scene *stage;
+
+void open_scene(void)
 {
     static struct scene scene;
 
@@ -158,17 +160,13 @@ int open_scene(void **state)
     atomic_store(&many_give, 0);
     atomic_store(&many_times, 0);
     atomic_store(&taken, '\0');
-    *state = &scene;
-    return 0;
+    stage = &scene;
 }
 
-int close_scene(void **state)
+void close_scene(void)
 {
-    struct scene *scene = *state;
-
-    lk_store_clear(&scene->store);
-    (void)unlink(scene->path);
-    return 0;
+    lk_store_clear(&stage->store);
+    (void)unlink(stage->path);
 }
 
 unsigned queued(struct scene *scene)

@@ -59,9 +59,10 @@ extern atomic_int many_give;   /* of a statement about several */
 extern atomic_int many_times;  /* of so many of them; 0: of all */
 extern _Atomic(char) taken;    /* no row is returned for that key */
 
-/* Fixtures of a test whose *state is the scene. */
-int open_scene(void **state);
-int close_scene(void **state);
+/* Called before and after a test, whose scene this is. */
+void open_scene(void);
+void close_scene(void);
+extern struct scene *stage;
 /* Return how many wait for a place. */
 unsigned queued(struct scene *scene);
 /* Make a member, which begin() lets run. */

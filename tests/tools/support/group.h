@@ -30,7 +30,7 @@ struct group {
  * names; return how many failed.  With no tests the fixtures are not used. */
 int group_run(const struct group *group);
 
-/* Run several groups without fixtures; return how many tests failed. */
+/* Run the tests of several files; return how many failed. */
 int group_run_suites(const struct suite *const *suites, size_t count);
 
 #endif
