@@ -195,6 +195,13 @@ in_a_script() {
     is "nor is it with a helper" "$?" 74
     run run -w 20 body true
     is "which gives the lock back" "$status" 0
+    (
+        trap '' TERM
+        sq acquire --for $$ body >/dev/full
+    ) 2>"$dir/err"
+    is "nor where TERM is ignored" "$?" 74
+    run run -w 20 body true
+    is "so that the helper hears it anyway" "$status" 0
 }
 
 # A waiting `acquire --for` is killed, then the holder releases the lock: no

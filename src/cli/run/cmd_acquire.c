@@ -239,6 +239,15 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
+/* Hear TERM, also where the program ignores it: only that ends a helper, and
+ * the parent sends it if it cannot tell the lease's id. */
+static bool hear_term(run_signals *signals)
+{
+    (void)close(signals->fd);
+    (void)signal(SIGTERM, SIG_DFL);
+    return run_signals_block(signals);
+}
+
 /* Wait until the process of --for ends, a signal comes, or the lease is lost; a
  * thread of the library renews the lease meanwhile. */
 static void hold(holding *held)
@@ -281,7 +290,8 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
         (void)cli_fail_to("cannot prepare a process", errno);
     if (status == CLI_OK) {
         leave_caller();
-        if (write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
+        if (hear_term(&held.signals) &&
+            write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
             (void)close(LINK_FD);
             hold(&held);
         }
