@@ -94,7 +94,10 @@ int cli_status_of(int code)
     case SQLOCK_EBUSY:
     case SQLOCK_ETIMEDOUT:
     case SQLOCK_EDEADLOCK:
+    case SQLOCK_ERETRY:
         return CLI_BUSY;
+    case SQLOCK_EUNCERTAIN:
+        return CLI_UNCERTAIN;
     case SQLOCK_ELOST:
     case SQLOCK_EEXPIRED:
         return CLI_LOST;

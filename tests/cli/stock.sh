@@ -182,20 +182,40 @@ END
     is_one_line "without tables: one line"
 }
 
-# A deduction whose answer is lost may have been carried out: that is told by a
-# status of its own.
+# A change whose answer is lost may be there: that is told by a status of its
+# own, whichever command it is.
 unanswered() {
-    local item=glove.$$
+    local item=glove.$$ order=glove.order.$$
     [ "$one" != sqlite ] || return 0
     run stock set "$item" 5
-    out=$(UNANSWERED=$item LD_PRELOAD=$dir/unanswered.so \
-        sq stock deduct "$item" 1 2>"$dir/err")
-    is "no answer: exit status" "$?/$out" 2/
-    until_true four_left "$item"
+    unheard "$item" stock deduct "$item" 1
+    is "no answer: exit status" "$status/$out" 2/
+    until_true so_many 4 "$item"
     is "no answer: it was carried out" "$?" 0
+    hold silent.$$ --ttl 1h
+    unheard "a silent server" break silent.$$ --now --reason "a silent server" \
+        --token "$(sq show silent.$$ --json | json token)"
+    is "break without an answer" "$status/$out" 2/
+    ends
+    if [ "$one" = mysql ]; then
+        unheard "$(sq key silent.$$)" run -n --ttl 1 silent.$$ true
+        is "run, whose statuses are those of its command" "$status/$out" 69/
+        return
+    fi
+    run stock reserve "$item" 1 --order "$order" --for 1ms
+    until_true over "$order"
+    unheard 'COMMIT$' stock expire
+    is "expire without an answer" "$status/$out" 2/
+    run stock reserve "$item" 1 --order "$order.2" --for 1ms
+    until_true over "$order.2"
+    unheard 'COMMIT$' reap
+    is "reap without an answer" "$status/$out" 2/
 }
-four_left() { # ITEM
-    [ "$(sq stock show "$1")" = 4 ]
+unheard() { # WORD COMMAND...: nothing is heard once that word is sent
+    UNANSWERED=$1 LD_PRELOAD=$dir/unanswered.so run "${@:2}"
+}
+so_many() { # QUANTITY ITEM
+    [ "$(sq stock show "$2")" = "$1" ]
 }
 
 preload unanswered

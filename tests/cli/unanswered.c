@@ -1,8 +1,9 @@
 /*
  * unanswered.c - preloaded: a server whose answer never comes: a connection has
  * ended for who reads it, once the text of the environment variable UNANSWERED
- * has been sent
+ * has been sent, in which '$' stands for NUL
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,10 +14,14 @@ static int ended = -1;
 
 ssize_t send(int fd, const void *bytes, size_t count, int flags)
 {
-    const char *word = getenv("UNANSWERED");
+    char word[64];
+    int length = snprintf(word, sizeof word, "%s", getenv("UNANSWERED"));
+    char *dollar = strchr(word, '$');
     ssize_t sent = syscall(SYS_sendto, fd, bytes, count, flags, NULL, 0);
 
-    if (sent > 0 && memmem(bytes, (size_t)sent, word, strlen(word)) != NULL)
+    if (dollar != NULL)
+        *dollar = '\0';
+    if (sent > 0 && memmem(bytes, (size_t)sent, word, (size_t)length) != NULL)
         ended = fd;
     return sent;
 }

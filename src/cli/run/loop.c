@@ -391,7 +391,8 @@ static void succeed(run_state *run)
     if (rc < 0) {
         int status = cli_status_of(rc);
 
-        if (status == CLI_BUSY) /* which would mean that nothing was run */
+        /* which would mean that nothing was run, or be the command's */
+        if (status == CLI_BUSY || status == CLI_UNCERTAIN)
             status = CLI_DATABASE;
         end_as(run, status, cause_of(status),
                "the command succeeded, but its success could not be recorded: "
@@ -473,6 +474,8 @@ static void give_up(run_state *run, int rc)
 {
     (void)run_lease_release(&run->lease, NULL);
     run->status = run_wait_status(rc, &run->lease.error);
+    if (run->status == CLI_UNCERTAIN) /* which would be the command's */
+        run->status = CLI_DATABASE;
     run->report->cause = cause_of(run->status);
     if (run->status == CLI_BUSY) {
         run->status = run->options->busy_status;

@@ -7,16 +7,7 @@ int stock_refuse(const sqlock_error *err)
 {
     int status = cli_fail(err);
 
-    switch (err->code) {
-    case SQLOCK_EEXPIRED:
-        return CLI_NO;
-    case SQLOCK_ERETRY:
-        return CLI_BUSY;
-    case SQLOCK_EUNCERTAIN:
-        return CLI_UNCERTAIN;
-    default:
-        return status;
-    }
+    return err->code == SQLOCK_EEXPIRED ? CLI_NO : status;
 }
 
 int stock_misuse(const stock_till *used, const char *what)

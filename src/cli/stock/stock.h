@@ -21,8 +21,7 @@ typedef struct stock_till {
 
 /** Print the error of a stock operation.  @return the exit status, as by
  *  cli_fail(), but CLI_NO for SQLOCK_EEXPIRED, which is here an overdue
- *  reservation and not a lost lease, CLI_BUSY for SQLOCK_ERETRY, and
- *  CLI_UNCERTAIN for SQLOCK_EUNCERTAIN: it may be sold */
+ *  reservation and not a lost lease */
 int stock_refuse(const sqlock_error *err);
 
 /** Print that the arguments are wrong, and @p what is.  @return CLI_USAGE */
