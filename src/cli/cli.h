@@ -96,8 +96,8 @@ typedef struct cli_command {
     bool prints_no_data;       /* for --json */
     const cli_option *options; /* that only it has; NULL: none */
     int (*run)(cli *app);
-    /* Called if the command line is not valid, after a message, and perhaps
-     * before the values of its options were read; may be NULL. */
+    /* Called if the command is not run, after a message, and perhaps before the
+     * values of its options were read; may be NULL. */
     void (*refused)(const cli *app);
 } cli_command;
 

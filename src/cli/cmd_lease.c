@@ -41,14 +41,24 @@ static int run_release(cli *app)
     return cli_print_json(json_pack("{s:b}", "released", 1));
 }
 
+/* Print what no database accepts: where there is no guard, a program that goes
+ * on must not commit without one. */
+static void print_no_guard(const cli *app)
+{
+    if (!app->json)
+        puts("sqlock: no guard;");
+}
+
 static int run_guard_sql(cli *app)
 {
     sqlock_error err = {0};
     char *text = NULL;
     int status = CLI_OK;
 
-    if (sqlock_lease_guard_text(&text, app->registry, app->args[0], &err) < 0)
+    if (sqlock_lease_guard_text(&text, app->registry, app->args[0], &err) < 0) {
+        print_no_guard(app);
         return cli_fail(&err);
+    }
     if (app->json)
         status = cli_print_json(json_pack("{s:o}", "sql", cli_json_text(text)));
     else
@@ -80,4 +90,5 @@ const cli_command cli_guard_sql = {
     .argument = "LEASE",
     .opens = true,
     .run = run_guard_sql,
+    .refused = print_no_guard,
 };

@@ -140,7 +140,8 @@ static int check_options(const cli *app)
     return CLI_USAGE;
 }
 
-static int run(cli *app)
+/* Check the words of the command, read its settings, and open its registry. */
+static int prepare(cli *app)
 {
     const cli_command *command = app->command;
     int status;
@@ -155,11 +156,9 @@ static int run(cli *app)
                                         : cli_want_name(app, command->argument);
     if (status == CLI_OK)
         status = cli_config(app);
-    if (status != CLI_OK && command->refused != NULL)
-        command->refused(app);
     if (status == CLI_OK && command->opens)
         status = cli_open(app, 0);
-    return status == CLI_OK ? command->run(app) : status;
+    return status;
 }
 
 static int dispatch(cli *app, char **words)
@@ -167,15 +166,17 @@ static int dispatch(cli *app, char **words)
     int status = cli_parse(app, words, find_command);
 
     cli_set_verbosity(app->quiet, app->verbose);
-    if (status != CLI_OK) {
-        if (app->command != NULL && app->command->refused != NULL)
-            app->command->refused(app);
-    } else if (app->help) {
+    if (status == CLI_OK && app->help) {
         print_help(app);
-    } else if (app->version) {
+    } else if (status == CLI_OK && app->version) {
         print_version();
     } else {
-        status = run(app);
+        if (status == CLI_OK)
+            status = prepare(app);
+        if (status == CLI_OK)
+            status = app->command->run(app);
+        else if (app->command != NULL && app->command->refused != NULL)
+            app->command->refused(app);
     }
     return status;
 }

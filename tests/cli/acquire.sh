@@ -322,6 +322,18 @@ guarded() { # LAYOUT
     isnt_zero "$1: nor is a lease that has run out good" "$?"
     is "$1: to commit anything" \
         "$(echo "SELECT count(*) FROM $table;" | client)" 1
+    commits_nothing "$1: without an id" ""
+    commits_nothing "$1: with one that is none" nonsense
+    commits_nothing "$1: with one too many" "$lease" "$lease"
+    commits_nothing "$1: with an unknown option" "$lease" --nonsense
+    commits_nothing "$1: without a database" "$lease" --url sqlite:/no/where
+    if [ "$1" = sqlock ]; then
+        taken "$1: a share" --shared --ttl 60 shared
+        commits_nothing "$1: for a share" "$lease"
+        run release "$lease"
+    fi
+    run guard-sql nonsense --json
+    is "$1: guard-sql --json fails without a word of JSON" "$status/$out" 64/
     echo "DROP TABLE $table;" | client
     run run -w 20 guarded sh -c 'echo "$SQLOCK_LEASE $SQLOCK_CLIENT_ID"'
     is "$1: the command of run has an id, too" "${out%%:*}" "${out##* }"
@@ -332,6 +344,20 @@ guarded() { # LAYOUT
     run guard-sql 'a:1:30000:back\slash'
     is "$1: a backslash is refused" "$status" 64
     is_one_line "$1: and it is said"
+}
+# Where there is no guard, a program that does not look at the exit status of
+# guard-sql must not commit without one.
+commits_nothing() { # WHAT ARGUMENT...
+    local what="$1 there is no guard"
+    shift
+    run guard-sql "$@"
+    isnt_zero "$what" "$status"
+    is "$what: it is said once" "$(grep -c '^sqlock: ' "$dir/err")" 1
+    { echo "BEGIN;"; sq guard-sql "$@" 2>/dev/null
+        echo "INSERT INTO $table VALUES (4); COMMIT;"; } | client >/dev/null
+    isnt_zero "$what: a transaction fails" "$?"
+    is "$what: it commits nothing" \
+        "$(echo "SELECT count(*) FROM $table;" | client)" 1
 }
 isnt_zero() { # WHAT GOT
     if [ "$2" -ne 0 ]; then
