@@ -362,6 +362,7 @@ class Lease(Holding):
         """Let readers in: turn the lease into a shared one, with its token,
         without a moment in which another owner could take the lock."""
         self._must().call("downgrade")
+        self._is_shared = True
 
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio.  Once begun it is carried out, also

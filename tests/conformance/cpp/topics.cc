@@ -12,6 +12,19 @@
 #include <sqlock/many.hpp>
 #include <sqlock/once.hpp>
 #include <sqlock/stats.hpp>
+#include <sqlock/tx.h>
+
+/* What retry() gave to C. */
+static sqlock_retry_options retried;
+
+static int noted_retry(sqlock_registry *registry, sqlock_tx_fn work,
+                       void *context, const sqlock_retry_options *how,
+                       sqlock_error *err)
+{
+    retried = *how;
+    return sqlock_tx_retry(registry, work, context, how, err);
+}
+#define sqlock_tx_retry noted_retry
 #include <sqlock/stock.hpp>
 #include <sqlock/tx.hpp>
 
@@ -485,6 +498,19 @@ static std::int64_t quantity(const sqlock::registry &registry,
     return rows.integer(0, 0).value_or(-1);
 }
 
+static const char wrong[] = "SELECT nonsense FROM nowhere";
+
+/* Whether the call throws an exception of the application. */
+template <class Call> static bool other_than_ours(Call call)
+{
+    try {
+        call();
+    } catch (const std::out_of_range &why) {
+        return why.what() == std::string("of the application");
+    }
+    return false;
+}
+
 static void test_tx()
 {
     const auto registry = open_registry();
@@ -540,9 +566,58 @@ static void test_tx()
     tx.rollback();
     check(thrown([&] {
               auto broken = sqlock::transaction::begin(registry);
-              broken.execute("SELECT nonsense FROM nowhere");
-          }) < 0,
-          "a statement that fails is an exception");
+              broken.execute(update, 99, item);
+              broken.execute(wrong);
+          }) == SQLOCK_ESCHEMA &&
+              quantity(registry, item) == 7,
+          "a statement that fails is an exception, which rolls back");
+    check(other_than_ours([&] {
+              auto left = sqlock::transaction::begin(registry);
+              left.execute(update, 99, item);
+              throw std::out_of_range("of the application");
+          }) &&
+              quantity(registry, item) == 7,
+          "and so does any other");
+}
+
+/* A failure has what the database has told, also behind retry(). */
+static void test_failures()
+{
+    const auto registry = open_registry();
+    auto tx = sqlock::transaction::begin(registry);
+    const sqlock::failure why = tx.execute(std::nothrow, wrong).error();
+
+    tx.rollback();
+    check(is("mysql") ? why.native == 1146 && why.sqlstate == "42S02"
+                      : why.sqlstate == (is("postgres") ? "42P01" : ""),
+          "a failure has the numbers of the database");
+    check(why.code == SQLOCK_ESCHEMA && why.left == -1 && why.line == 0 &&
+              why.message.find("nowhere") != std::string::npos,
+          "and its text");
+    const auto came =
+        sqlock::retry(std::nothrow, registry, [](sqlock::transaction &in) {
+            const auto rows = in.execute(std::nothrow, wrong);
+            return rows ? sqlock::result<void>() : rows.error();
+        });
+    const auto thrown_on =
+        sqlock::retry(std::nothrow, registry,
+                      [](sqlock::transaction &in) { (void)in.execute(wrong); });
+    for (const auto &one : {came, thrown_on})
+        check(one.error().code == why.code &&
+                  one.error().native == why.native &&
+                  one.error().sqlstate == why.sqlstate &&
+                  one.error().message == why.message,
+              "retry() passes it on");
+    check(sqlock::failure(SQLOCK_EBUSY).message ==
+              sqlock_strerror(SQLOCK_EBUSY),
+          "one without a text has that of its code");
+    check(sqlock::retry(std::nothrow, registry,
+                        [](sqlock::transaction &) {
+                            return sqlock::result<void>(sqlock::failure(5));
+                        })
+                  .error()
+                  .code == SQLOCK_EINVAL,
+          "one whose code is none is a failure");
 }
 
 /* Leases that end in a transaction that guards them leave nothing behind. */
@@ -687,19 +762,18 @@ static void test_retry()
                    : (tx.execute(update, 31, item), sqlock::result<void>());
     });
     check(attempts == 6 && quantity(registry, item) == 31, "also by a result");
-    bool caught = false;
-    try {
-        sqlock::retry(registry, [&](sqlock::transaction &tx) {
-            tx.execute(update, 99, item);
-            throw std::out_of_range("of the application");
-        });
-    } catch (const std::out_of_range &why) {
-        caught = why.what() == std::string("of the application");
-    }
-    check(caught && quantity(registry, item) == 31,
+    check(other_than_ours([&] {
+              sqlock::retry(registry, [&](sqlock::transaction &tx) {
+                  tx.execute(update, 99, item);
+                  throw std::out_of_range("of the application");
+              });
+          }) &&
+              quantity(registry, item) == 31,
           "any other exception rolls back, and is thrown on");
     sqlock::retry_options few;
     few.attempts = 2;
+    few.deadline = 40s;
+    few.longest_pause = -1s;
     attempts = 0;
     check(sqlock::retry(
               std::nothrow, registry,
@@ -710,8 +784,9 @@ static void test_retry()
               few)
                       .error()
                       .code == SQLOCK_ECONFLICT &&
-              attempts == 2,
-          "attempts are limited");
+              attempts == 2 && retried.attempts == 2 &&
+              retried.deadline_ms == 40000 && retried.pause_ms == 1,
+          "attempts are limited, and so are their time and pauses");
     check(thrown([&] {
               sqlock::retry(registry, [&](sqlock::transaction &tx) {
                   tx.execute(update, 99, item);
@@ -743,6 +818,14 @@ static void test_adopt()
         tx.commit();
     }
     check(quantity(registry, item) == 8, "and is committed with it");
+    check(other_than_ours([&] {
+              auto tx = sqlock::transaction::adopt(registry, own_connection);
+              tx.execute(update, 99, item);
+              throw std::out_of_range("of the application");
+          }) &&
+              sqlite3_get_autocommit(own_connection) != 0 &&
+              quantity(registry, item) == 8,
+          "or rolled back by an exception");
     {
         auto tx = sqlock::transaction::adopt(registry, own_connection);
         tx.leave();
@@ -1005,6 +1088,7 @@ int main(int argc, char **argv)
         test_stop();
         test_async_itself();
         test_tx();
+        test_failures();
         test_tx_guard();
         test_guarded_to_the_end();
         test_tx_rows();

@@ -180,6 +180,13 @@ def test_rows_and_versions_in_a_transaction(registry, url, name):
                     await tx.version(table, name + "-missing")
             assert await stock.read(name) == 9
             assert (name, 9) in await stock.list()
+        if not url.startswith("sqlite:"):  # which has one writer
+            async with registry.atransaction() as tx, registry.atransaction() as two:
+                await tx.lock_row(table, name, 60, share=True)
+                await two.lock_row(table, name, 0, share=True)
+                with pytest.raises(sqlock.Busy):
+                    await two.lock_row(table, name, 0)
+                await two.rollback()
 
     asyncio.run(main())
 

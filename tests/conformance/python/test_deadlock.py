@@ -285,6 +285,10 @@ def test_a_wait_in_a_loop_is_for_others_than_its_readers(registry, name):
         reader = await registry.aacquire(name, shared=True)
         registry.acquire(name, 60, shared=True).release()
         await reader.arelease()
+        writer = await registry.aacquire(name)
+        writer.downgrade()
+        registry.acquire(name, 60, shared=True).release()
+        await writer.arelease()
 
     asyncio.run(main())
 

@@ -1,6 +1,7 @@
 """How things end that nobody ends: collected, in callbacks, with their loop, and
 by Ctrl-C at any point."""
 
+import _thread
 import asyncio
 import contextlib
 import dis
@@ -754,11 +755,13 @@ def test_a_lock_outlives_a_call_beside_its_release(
 def without_threads():
     """No thread can be started."""
 
-    def start(thread):
+    def start(*_):
         raise RuntimeError("can't start new thread")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", start)
+        patch.setattr(threading, "_start_new_thread", start)
+        patch.setattr(_thread, "start_new_thread", start)
+        patch.delitem(sys.modules, "eventlet.patcher", raising=False)
         with pytest.raises(sqlock.OutOfResources, match="no thread"):
             yield
 

@@ -1,6 +1,8 @@
 """Locks by thread: exclusion, order, losses, ends of processes, errors."""
 
+import ctypes
 import gc
+import logging
 import os
 import pathlib
 import signal
@@ -12,6 +14,7 @@ import pytest
 
 import sqlock
 from conftest import Program, lose
+from sqlock import _native
 
 
 def test_a_block_holds_the_lock(registry, other, name):
@@ -527,6 +530,18 @@ def test_locks_are_listed(registry, other, name):
         other.show(name)
 
 
+def test_a_list_has_the_order_that_is_asked_for(registry, name):
+    names = [f"{name}/{letter}" for letter in "bca"]
+    leases = [registry.acquire(n, ttl=t) for n, t in zip(names, (70, 60, 80))]
+    for sort, order in [("name", "abc"), ("held", "bca"), ("remaining", "cba")]:
+        rows = registry.list(name + "*", sort=sort)
+        assert "".join(row.name[-1] for row in rows) == order
+    tokens = [row.token for row in registry.list(name + "*", sort="token")]
+    assert tokens == [lease.token for lease in leases[::-1]]
+    for lease in leases:
+        lease.release()
+
+
 def test_who_waits_is_listed(registry, other, name):
     with registry.acquire(name):
         assert other.show(name).waiters == 0
@@ -587,7 +602,18 @@ def test_what_happens_is_counted_and_logged(registry, other, name, caplog):
     ]
     assert (told.name, told.levelname) == ("sqlock", "WARNING")
     assert told.sqlock_lock == name
+    assert told.sqlock_key == registry.show(name).key
+    assert told.sqlock_token == lease.token
     assert told.sqlock_code in (sqlock.LockLost.code, sqlock.LockExpired.code)
+
+
+def test_each_level_of_the_library_is_one_of_pythons(caplog):
+    caplog.set_level(logging.DEBUG, "sqlock")
+    for level in range(-2, 4):
+        event = _native.Event(level=level, text=b"of \xff")
+        sqlock.registry._log_event(None, ctypes.pointer(event))
+    assert [one.levelno for one in caplog.records] == [10, 10, 20, 30, 40, 40]
+    assert caplog.records[0].getMessage() == "of \ufffd"
 
 
 def test_what_is_done_once(registry, name):
