@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/bell.h"
 #include "lease/row.h"
 
 static sqlock_statement_kind kind_of(const struct lk_batch *batch)
@@ -154,6 +155,22 @@ static bool is_share_now(const struct lk_item *item)
            item->row.weight > 0;
 }
 
+/* Renew the lease as the share that it has become by a downgrade without an
+ * answer, and tell those who observe the leader that it was. */
+static int renew_as_share(struct lk_store *store, struct lk_batch *batch,
+                          sqlock_error *err)
+{
+    struct lk_item *item = &batch->items[0];
+    int rc;
+
+    item->lease.asked.weight = item->row.weight;
+    item->lease.believed.may_be_share = false;
+    rc = renew(store, batch, err);
+    if (item->lease.believed.has_text)
+        lk_bell_tell(store, item->lease.key, batch->deadline_ns);
+    return rc;
+}
+
 /* Return whether the lease, which was renewed, is known to have the lock alone:
  * the downgrade without an answer was not carried out, and will not be. */
 static bool is_alone_now(const struct lk_batch *batch)
@@ -174,11 +191,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_has_parts(store, batch))
         return lk_batch_send_parts(store, batch, lk_batch_renew, 0, err);
     rc = renew(store, batch, err);
-    if (rc == 0 && is_share_now(&batch->items[0])) {
-        batch->items[0].lease.asked.weight = batch->items[0].row.weight;
-        batch->items[0].lease.believed.may_be_share = false;
-        rc = renew(store, batch, err);
-    }
+    if (rc == 0 && is_share_now(&batch->items[0]))
+        rc = renew_as_share(store, batch, err);
     if (rc == 0 && batch->items[0].lease.believed.may_be_share &&
         is_alone_now(batch))
         batch->items[0].lease.believed.may_be_share = false;

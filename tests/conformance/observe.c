@@ -363,6 +363,17 @@ static void downgrade(struct fixture *f, sqlock_lock *lock)
     assert_ok(sqlock_downgrade(lock, &f->err));
 }
 
+/* A renewal finds that it was carried out. */
+static void downgrade_unanswered(struct fixture *f, sqlock_lock *lock)
+{
+    pthread_t self = pthread_self();
+
+    tap_hooks(NULL, lose_answers, &self);
+    assert_fails(SQLOCK_EUNCERTAIN, sqlock_downgrade(lock, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_ok(sqlock_renew(lock, 0, &f->err));
+}
+
 static void break_it(struct fixture *f, sqlock_lock *lock)
 {
     lock_break(f, lock, false);
@@ -425,24 +436,29 @@ static void test_changes_are_told(struct fixture *f)
 }
 
 /* A release that got no answer is repeated in the background, which tells; also
- * where the claim's first copy got none. */
+ * where the claim's first copy got none.  A downgrade is told by the renewal
+ * that finds it. */
 static void test_a_late_release_is_told(struct fixture *f)
 {
     struct watch w = {.fixture = f};
-    sqlock_registry *registry = fixture_tapped(f, NULL);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
 
     if (!is_told(f))
         skip_or_fail("nobody tells");
+    options.statement_timeout_ms = 1000;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
     w.registry = observer(f, NEVER_MS);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         tap_hooks(NULL, i == 1 ? lose_one : NULL, NULL);
         be_elected(f, lock);
         assert_ok(sqlock_observe(w.registry, f->name, 0, 0, &w.seen, &f->err));
-        tells(&w, lock, resign_unanswered);
+        tells(&w, lock, i == 2 ? downgrade_unanswered : resign_unanswered);
         assert_null(w.seen);
     }
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
     registry_end(w.registry);
 }
