@@ -14,6 +14,7 @@
 #include "admin/waiters.h"
 #include "base/error.h"
 #include "lease/leader_text.h"
+#include "lease/row.h"
 
 #define TEXTS_SIZE 65536
 

@@ -12,12 +12,12 @@
 #include <string.h>
 
 #include "admin/info.h"
-#include "admin/sharers.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/retry.h"
+#include "lease/row.h"
 #include "lock/observer.h"
 #include "sqlock/leader.h"
 

@@ -11,14 +11,8 @@
 #include "admin/info.h"
 #include "admin/waiters.h"
 #include "base/writer.h"
+#include "lease/row.h"
 #include "lease/sharer.h"
-
-bool lk_holder_is_break(const char *holder)
-{
-    static const char broken[] = "broken by ";
-
-    return strncmp(holder, broken, sizeof broken - 1) == 0;
-}
 
 static double seconds(int64_t us)
 {

@@ -6,10 +6,6 @@
 
 #include "sqlock/admin.h"
 
-/* Return whether the text of a holder says that somebody has broken the
- * lease. */
-bool lk_holder_is_break(const char *holder);
-
 /* The sharers of a row, as its column says.  The caller frees the texts. */
 struct lk_sharing {
     uint32_t permits;

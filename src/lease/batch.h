@@ -48,7 +48,9 @@ struct lk_row {
     /* The lock is shared, by so many: the fields above are those of the group,
      * but those of the lease's share if it has one. */
     bool is_shared;
-    bool is_broken;     /* another has the lease's token */
+    /* a break is what changed the row last, as HOLDER says; or that of a share,
+     * whose token another sharer has */
+    bool is_broken;
     bool is_waited_for; /* QUEUE has a ticket that is not over */
     bool has_text;      /* the leader's; only where the row was read */
     uint32_t sharers;

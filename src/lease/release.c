@@ -160,13 +160,45 @@ static int result_of(enum lk_verdict verdict, bool was_uncertain)
                                                        : SQLOCK_ELOST;
 }
 
-/* Set the result of each item whose row was read.  Where more rows are gone
- * than the release has freed, it is not known which. */
+/* Return whether the row does not show if the release has freed it: it has
+ * changed since, and whoever was next may have it. */
+static bool is_ambiguous(const struct lk_store *store,
+                         const struct lk_item *item, int64_t first_sent_ns)
+{
+    enum lk_verdict verdict =
+        lk_row_judge(store, &item->row, &item->lease, first_sent_ns, true);
+
+    return item->rc == SQLOCK_ELOST && !item->row.is_broken &&
+           (verdict == LK_VERDICT_UNKNOWN || verdict == LK_VERDICT_FREED);
+}
+
+/* Compare the number of rows that were freed with those that show it, and set
+ * the results that follow: those that do not show it were freed, too, if there
+ * were as many.  Otherwise, or if more are gone, it is not known which. */
+static void count_freed(const struct lk_store *store, struct lk_batch *batch,
+                        int64_t freed, int64_t first_sent_ns)
+{
+    int64_t ambiguous = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        freed -= batch->items[i].rc == 0;
+        ambiguous += is_ambiguous(store, &batch->items[i], first_sent_ns);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        if (freed < 0 && item->rc == 0)
+            item->rc = SQLOCK_EUNCERTAIN;
+        else if (freed > 0 && is_ambiguous(store, item, first_sent_ns))
+            item->rc = freed >= ambiguous ? 0 : SQLOCK_EUNCERTAIN;
+    }
+}
+
+/* Set the result of each item whose row was read. */
 static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
                            int64_t freed, int64_t first_sent_ns,
                            bool was_uncertain, sqlock_error *err)
 {
-    int64_t gone = 0;
     int rc;
 
     batch->deadline_ns = lk_store_deadline(store);
@@ -178,11 +210,9 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
             item->rc = result_of(lk_row_judge(store, &item->row, &item->lease,
                                               first_sent_ns, was_uncertain),
                                  was_uncertain);
-        gone += item->rc == 0;
     }
-    for (size_t i = 0; gone > freed && !was_uncertain && i < batch->count; i++)
-        if (batch->items[i].rc == 0)
-            batch->items[i].rc = SQLOCK_EUNCERTAIN;
+    if (rc == 0 && !was_uncertain)
+        count_freed(store, batch, freed, first_sent_ns);
     return rc;
 }
 

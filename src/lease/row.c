@@ -44,6 +44,20 @@ void lk_row_add_sharers(struct lk_row *row, const char *sharers,
     }
 }
 
+bool lk_holder_is_break(const char *holder)
+{
+    static const char broken[] = "broken by ";
+
+    return strncmp(holder, broken, sizeof broken - 1) == 0;
+}
+
+/* Return whether HOLDER, which begins with a CLIENT_ID, tells of a break. */
+static bool tells_break(const char *holder)
+{
+    return holder != NULL && strlen(holder) > SQLOCK_KEY_SIZE &&
+           lk_holder_is_break(holder + SQLOCK_KEY_SIZE);
+}
+
 /* Fill in a row from the cells of a result, with the place of the lease's
  * ticket. */
 static void from_cells(struct lk_row *row, const sqlock_value *cells,
@@ -65,6 +79,7 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells,
         row->client_id[0] != '\0' && holder != NULL &&
         strncmp(holder, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
+    row->is_broken = lease->asked.weight == 0 && tells_break(holder);
     row->place = lk_ticket_place(queue, lease->client_id, row->before);
     row->is_waited_for =
         lk_queue_has_any(queue, row->expires_at_us - row->remaining_us);
@@ -170,7 +185,8 @@ enum lk_verdict lk_row_judge(const struct lk_store *store,
 
     if (is_there(store, row, lease))
         return row->is_taken ? LK_VERDICT_HELD : LK_VERDICT_OVER;
-    if (first_sent_ns == LK_NEVER || row->is_broken)
+    if (first_sent_ns == LK_NEVER ||
+        (lease->asked.weight > 0 && row->is_broken))
         return LK_VERDICT_LOST;
     if (lease->asked.weight > 0
             ? is_in_time && (row->is_shared || is_free)

@@ -24,6 +24,10 @@ int lk_row_read_as(struct lk_store *store, const struct lk_lease *lease,
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
+/* Return whether the text of a holder, which follows its CLIENT_ID, tells who
+ * broke the lease. */
+bool lk_holder_is_break(const char *holder);
+
 /* Fill in what SHARERS says, after the other fields; NULL: it is not known, or
  * null. */
 void lk_row_add_sharers(struct lk_row *row, const char *sharers,

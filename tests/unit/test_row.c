@@ -63,10 +63,6 @@ static void test_a_row_tells_what_has_become_of_a_lease(void)
         {NULL, 0, 100, false, false, true, false, LK_VERDICT_UNKNOWN},
         {NULL, 0, 100, false, false, false, true, LK_VERDICT_LOST},
     };
-    const struct lk_lease lease = {.client_id = "mine",
-                                   .answered.token = 7,
-                                   .believed.until_boot_ns = 100};
-
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct lk_store store = {.layout = rows[i].is_spring
                                                      ? SQLOCK_LAYOUT_SPRING7
@@ -75,6 +71,10 @@ static void test_a_row_tells_what_has_become_of_a_lease(void)
                              .token = rows[i].token,
                              .is_taken = rows[i].is_taken,
                              .is_broken = rows[i].is_broken};
+        const struct lk_lease lease = {.client_id = "mine",
+                                       .asked.weight = rows[i].is_broken,
+                                       .answered.token = 7,
+                                       .believed.until_boot_ns = 100};
 
         if (row.exists)
             (void)snprintf(row.client_id, sizeof row.client_id, "%s",
