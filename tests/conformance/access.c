@@ -43,7 +43,7 @@ static int open_nowhere(struct fixture *f, const char *url)
     return open_within(f, url, 300);
 }
 
-static void test_a_wrong_password_is_no_access(struct fixture *f)
+TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK)
 {
     struct url_parts parts;
     char url[512];
@@ -82,7 +82,7 @@ static const struct wrong_part {
      SQLOCK_ESCHEMA, SQLOCK_EACCESS},
 };
 
-static void test_a_url_that_leads_nowhere_is_refused(struct fixture *f)
+TEST_ON(test_a_url_that_leads_nowhere_is_refused, ON_SERVERS, IN_SQLOCK)
 {
     size_t i;
 
@@ -103,7 +103,7 @@ static void test_a_url_that_leads_nowhere_is_refused(struct fixture *f)
     check_row(NULL);
 }
 
-static void test_bad_urls_are_refused_in_one_line(struct fixture *f)
+TEST_ON(test_bad_urls_are_refused_in_one_line, ON_SERVERS, IN_SQLOCK)
 {
     static const char *const rests[] = {
         "://u:" CANARY "@h:notaport/d", "://u:" CANARY "@[::1/d",
@@ -129,7 +129,8 @@ static void test_bad_urls_are_refused_in_one_line(struct fixture *f)
 
 /* --- sessions of another login --- */
 
-static void test_no_privilege_on_the_table_is_no_access(struct fixture *f)
+/* MySQL refuses such a login the database, PostgreSQL the table. */
+TEST_ON(test_no_privilege_on_the_table_is_no_access, ON_SERVERS, IN_SQLOCK)
 {
     struct login login;
     int rc;
@@ -141,7 +142,7 @@ static void test_no_privilege_on_the_table_is_no_access(struct fixture *f)
     assert_lacks(f->err.message, CANARY);
 }
 
-static void test_no_privilege_to_read_is_no_access(struct fixture *f)
+TEST_ON(test_no_privilege_to_read_is_no_access, ON_SERVERS, IN_SQLOCK)
 {
     struct login login;
     int rc;
@@ -154,7 +155,7 @@ static void test_no_privilege_to_read_is_no_access(struct fixture *f)
     assert_contains(f->err.message, "may not read");
 }
 
-static void test_no_privilege_to_write_is_no_access(struct fixture *f)
+TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -180,7 +181,7 @@ static void test_no_privilege_to_write_is_no_access(struct fixture *f)
 
 /* A login with the least rights of an application (grants-application.sql) can
  * acquire, renew, release and break a lock.  Only reaping is refused. */
-static void test_the_least_rights_are_enough(struct fixture *f)
+TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
     sqlock_lock *mine = lock_obtain(f->a, f->name);
@@ -217,8 +218,8 @@ static void test_the_least_rights_are_enough(struct fixture *f)
 /* A login that may only read the row of the server, which is of another one,
  * cannot note that.  It waits once, from when it first saw that: not again with
  * each session, nor with each look. */
-static void
-test_F57_a_login_that_only_reads_the_row_waits_once(struct fixture *f)
+TEST_ON(test_F57_a_login_that_only_reads_the_row_waits_once,
+        ON_POSTGRES | ON_MYSQL, IN_SQLOCK)
 {
     char server[sizeof f->table + 8], mark[sizeof server];
     sqlock_options options = fixture_options(f);
@@ -266,7 +267,7 @@ static int acquire_once(struct fixture *f, sqlock_registry *registry)
     return rc;
 }
 
-static void test_F59_a_read_only_login_is_refused(struct fixture *f)
+TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK)
 {
     struct login login;
     int rc;
@@ -294,7 +295,7 @@ static int list_once(struct fixture *f, sqlock_registry *registry)
 /* The whole server is read-only for a time.  An open registry cannot acquire,
  * but list who does, and a new one cannot be opened: EREADONLY.  Afterwards the
  * open registry works again.  No other test of this suite runs meanwhile. */
-static void test_F59_a_read_only_server_is_refused(struct fixture *f)
+TEST_STOPPING_IN(test_F59_a_read_only_server_is_refused, ON_MYSQL, IN_SQLOCK)
 {
     sqlock_error acquiring = {0};
     sqlock_registry *before = fixture_registry(f, NULL);
@@ -327,7 +328,7 @@ static void test_F59_a_read_only_server_is_refused(struct fixture *f)
 
 /* --- files --- */
 
-static void test_files_that_cannot_be_opened(struct fixture *f)
+TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK)
 {
     char path[300];
     char url[320];
@@ -372,7 +373,7 @@ static int open_as_nobody(struct fixture *f, const char *url)
     return rc;
 }
 
-static void test_F59_a_read_only_file_is_refused(struct fixture *f)
+TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK)
 {
     char directory[] = "/tmp/sqlock-ro.XXXXXX";
     char command_path[64];
@@ -405,7 +406,7 @@ static int refuse_writes(void *context, const struct tap_event *event)
 
 /* Nobody else will make the file writable: a wait of any length ends with the
  * first answer, while one for a server goes on until another is promoted. */
-static void test_a_wait_ends_where_a_file_cannot_be_written(struct fixture *f)
+TEST_ON(test_a_wait_ends_where_a_file_cannot_be_written, ON_SQLITE, 0)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -420,7 +421,7 @@ static void test_a_wait_ends_where_a_file_cannot_be_written(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_the_server_is_told_whose_session_it_is(struct fixture *f)
+TEST_ON(test_the_server_is_told_whose_session_it_is, ON_SERVERS, IN_SQLOCK)
 {
     char host[64] = "";
     sqlock_lock *lock;
@@ -443,24 +444,3 @@ static void test_the_server_is_told_whose_session_it_is(struct fixture *f)
                     host, (long)getpid()),
         1, 100);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_url_that_leads_nowhere_is_refused, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_bad_urls_are_refused_in_one_line, ON_SERVERS, IN_SQLOCK),
-    /* MySQL refuses such a login the database, PostgreSQL the table. */
-    TEST_ON(test_no_privilege_on_the_table_is_no_access, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_no_privilege_to_read_is_no_access, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
-    TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),
-    TEST_ON(test_F57_a_login_that_only_reads_the_row_waits_once,
-            ON_POSTGRES | ON_MYSQL, IN_SQLOCK),
-    TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),
-    TEST_STOPPING_IN(test_F59_a_read_only_server_is_refused, ON_MYSQL,
-                     IN_SQLOCK),
-    TEST_ON(test_the_server_is_told_whose_session_it_is, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_a_wait_ends_where_a_file_cannot_be_written, ON_SQLITE, 0),
-};
-const struct topic topic_access = TOPIC(tests);

@@ -24,7 +24,7 @@ static sqlock_registry *own_region(struct fixture *f, char region[64])
     return fixture_registry(f, &options);
 }
 
-static void test_an_empty_region_lists_nothing(struct fixture *f)
+TEST(test_an_empty_region_lists_nothing)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -59,7 +59,7 @@ static void check_held(struct fixture *f, const sqlock_info *info,
     assert_true(check_one_line(info->holder));
 }
 
-static void test_a_held_lock_is_shown(struct fixture *f)
+TEST(test_a_held_lock_is_shown)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -84,7 +84,7 @@ static void test_a_held_lock_is_shown(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_free_and_expired_locks_are_told_apart(struct fixture *f)
+TEST(test_free_and_expired_locks_are_told_apart)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -127,7 +127,7 @@ static void check_stranger(const struct fixture *f, const sqlock_info *info)
         assert_null(info->holder);
 }
 
-static void test_a_long_list_comes_whole_and_by_key(struct fixture *f)
+TEST(test_a_long_list_comes_whole_and_by_key)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -156,7 +156,7 @@ static void test_a_long_list_comes_whole_and_by_key(struct fixture *f)
 /* A program compiled with an older header has shorter structs.  Members beyond
  * `size` are ignored: here a pattern that matches nothing, and an invalid
  * reason. */
-static void test_options_of_an_older_header_are_taken(struct fixture *f)
+TEST(test_options_of_an_older_header_are_taken)
 {
     sqlock_find_options find = SQLOCK_FIND_INIT;
     sqlock_break_options how = SQLOCK_BREAK_INIT;
@@ -181,7 +181,7 @@ static void test_options_of_an_older_header_are_taken(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_breaking_what_is_not_there(struct fixture *f)
+TEST(test_breaking_what_is_not_there)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
 
@@ -207,8 +207,7 @@ static void test_breaking_what_is_not_there(struct fixture *f)
 
 /* The row says when the holder before the Spring service acquired the lock, not
  * when the service did. */
-static void
-test_when_a_peer_acquired_a_used_lock_is_not_known(struct fixture *f)
+TEST_ON(test_when_a_peer_acquired_a_used_lock_is_not_known, ON_ALL, IN_SQLOCK)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
@@ -232,7 +231,7 @@ test_when_a_peer_acquired_a_used_lock_is_not_known(struct fixture *f)
     lock_drop(lock);
 }
 
-static void test_a_holder_that_is_no_sqlock_is_a_peer(struct fixture *f)
+TEST(test_a_holder_that_is_no_sqlock_is_a_peer)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -249,7 +248,7 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(struct fixture *f)
 
 /* sqlock_find() gives the taken locks only, ordered and limited by the
  * database: those held for longest first. */
-static void test_held_locks_are_found_in_order(struct fixture *f)
+TEST(test_held_locks_are_found_in_order)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -284,17 +283,3 @@ static void test_held_locks_are_found_in_order(struct fixture *f)
     assert_null(rows);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_held_locks_are_found_in_order),
-    TEST(test_an_empty_region_lists_nothing),
-    TEST(test_a_held_lock_is_shown),
-    TEST(test_free_and_expired_locks_are_told_apart),
-    TEST(test_a_long_list_comes_whole_and_by_key),
-    TEST(test_options_of_an_older_header_are_taken),
-    TEST(test_breaking_what_is_not_there),
-    TEST_ON(test_when_a_peer_acquired_a_used_lock_is_not_known, ON_ALL,
-            IN_SQLOCK),
-    TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
-};
-const struct topic topic_admin = TOPIC(tests);

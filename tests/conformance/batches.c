@@ -22,7 +22,7 @@ static void assert_tells_of(sqlock_lock *lock, const sqlock_error *err)
 }
 
 /* Of a lock with the longest name, the message has room for the cause. */
-static void test_a_long_name_leaves_room_for_the_cause(struct fixture *f)
+TEST(test_a_long_name_leaves_room_for_the_cause)
 {
     sqlock_lock *locks[2], *theirs;
     char name[10001] = "";
@@ -60,7 +60,7 @@ static void hear_doubt(void *context, const sqlock_event *event)
 }
 
 /* An event about a lock whose release is in doubt names the lock, too. */
-static void test_a_doubt_is_told_with_the_name(struct fixture *f)
+TEST(test_a_doubt_is_told_with_the_name)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -96,8 +96,7 @@ static int end_claims(void *context, const struct tap_event *event)
 
 /* A statement about several that times out is not told of one of them; but of
  * the one that is waited for. */
-static void
-test_statements_that_time_out_are_told_of_their_lock(struct fixture *f)
+TEST(test_statements_that_time_out_are_told_of_their_lock)
 {
     sqlock_lock *locks[3], *first;
     sqlock_registry *registry;
@@ -126,10 +125,3 @@ test_statements_that_time_out_are_told_of_their_lock(struct fixture *f)
         lock_drop(locks[i]);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_long_name_leaves_room_for_the_cause),
-    TEST(test_a_doubt_is_told_with_the_name),
-    TEST(test_statements_that_time_out_are_told_of_their_lock),
-};
-const struct topic topic_batches = TOPIC(tests);

@@ -58,7 +58,7 @@ static void check_tables(struct fixture *f, const char *url,
     diagnosis_clear(&found);
 }
 
-static void test_tables_that_are_not_there_are_no_fault(struct fixture *f)
+TEST_ON(test_tables_that_are_not_there_are_no_fault, ON_ALL, IN_SQLOCK)
 {
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, false);
@@ -67,7 +67,7 @@ static void test_tables_that_are_not_there_are_no_fault(struct fixture *f)
     drop_tables(f, prefix);
 }
 
-static void test_tables_beside_it_are_looked_at(struct fixture *f)
+TEST_ON(test_tables_beside_it_are_looked_at, ON_ALL, IN_SQLOCK)
 {
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
@@ -80,7 +80,7 @@ static void test_tables_beside_it_are_looked_at(struct fixture *f)
     drop_tables(f, prefix);
 }
 
-static void test_tables_without_our_rights_are_told(struct fixture *f)
+TEST_ON(test_tables_without_our_rights_are_told, ON_SERVERS, IN_SQLOCK)
 {
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
@@ -108,7 +108,7 @@ static void test_tables_without_our_rights_are_told(struct fixture *f)
     drop_tables(f, prefix);
 }
 
-static void test_a_table_that_forgets_is_a_failure(struct fixture *f)
+TEST_ON(test_a_table_that_forgets_is_a_failure, ON_SERVERS, IN_SQLOCK)
 {
     char prefix[32];
     sqlock_options options = make_tables(f, prefix, true);
@@ -124,11 +124,3 @@ static void test_a_table_that_forgets_is_a_failure(struct fixture *f)
     check_tables(f, f->url, &options, SQLOCK_FAILURE, SQLOCK_FINE, "DONE");
     drop_tables(f, prefix);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_tables_that_are_not_there_are_no_fault, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_tables_beside_it_are_looked_at, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_tables_without_our_rights_are_told, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_table_that_forgets_is_a_failure, ON_SERVERS, IN_SQLOCK),
-};
-const struct topic topic_beside = TOPIC(tests);

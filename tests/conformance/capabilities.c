@@ -26,7 +26,7 @@ static bool is_galera(struct fixture *f)
     return rc == SQLOCK_ENOTSUP;
 }
 
-static void test_F63_what_a_database_gives(struct fixture *f)
+TEST(test_F63_what_a_database_gives)
 {
     sqlock_support row_locks =
         is_galera(f) ? SQLOCK_SUPPORT_REFUSED : SQLOCK_SUPPORT_FULL;
@@ -77,7 +77,7 @@ static void make_stub(struct fixture *f)
     around_register(&stub);
 }
 
-static void test_F66_locks_that_exclude_nobody_are_found_out(struct fixture *f)
+TEST_ON(test_F66_locks_that_exclude_nobody_are_found_out, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
@@ -92,7 +92,8 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(struct fixture *f)
 
 /* Where no lease can be guarded (Galera), sqlock_once_check(), which is called
  * before the work, says so as sqlock_once_record() does. */
-static void test_nothing_is_recorded_where_nothing_is_guarded(struct fixture *f)
+TEST_ON(test_nothing_is_recorded_where_nothing_is_guarded, ON_SERVERS,
+        IN_SQLOCK)
 {
     bool refused = fixture_gives(f).guards == SQLOCK_SUPPORT_REFUSED;
     sqlock_options options = fixture_options(f);
@@ -109,7 +110,7 @@ static void test_nothing_is_recorded_where_nothing_is_guarded(struct fixture *f)
     lock_end(lock);
 }
 
-static void test_what_is_no_place_for_them(struct fixture *f)
+TEST_ON(test_what_is_no_place_for_them, ON_SQLITE, IN_SQLOCK)
 {
     sqlock_capabilities found = {.size = 0};
 
@@ -138,7 +139,7 @@ static void count_event(void *context, const sqlock_event *event)
 /* The connection breaks when the library tests whether a lease can be guarded.
  * The call returns EUNREACHABLE.  No event is sent: the transaction was the
  * library's own, and no lease of the caller was lost. */
-static void test_a_lost_connection_is_unreachable(struct fixture *f)
+TEST_OF_ROWS(test_a_lost_connection_is_unreachable, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
@@ -159,14 +160,3 @@ static void test_a_lost_connection_is_unreachable(struct fixture *f)
     assert_fails(SQLOCK_EUNREACHABLE, rc);
     assert_int_equal(events, 0);
 }
-
-static const struct test tests[] = {
-    TEST(test_F63_what_a_database_gives),
-    TEST_ON(test_F66_locks_that_exclude_nobody_are_found_out, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_OF_ROWS(test_a_lost_connection_is_unreachable, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_nothing_is_recorded_where_nothing_is_guarded, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_what_is_no_place_for_them, ON_SQLITE, IN_SQLOCK),
-};
-const struct topic topic_capabilities = TOPIC(tests);

@@ -50,7 +50,7 @@ static void check_zone(struct fixture *f)
 
 /* libpq takes the session's time zone from PGTZ, and the C library of every
  * client takes its own from TZ. */
-static void test_F12_the_zone_of_the_client_does_not_matter(struct fixture *f)
+TEST(test_F12_the_zone_of_the_client_does_not_matter)
 {
     static const char *const zones[] = {"Asia/Tokyo", "America/New_York",
                                         "Europe/Amsterdam", "UTC"};
@@ -81,7 +81,8 @@ static int set_zone(struct fixture *f, struct sql *admin, const char *zone)
                    database, zone);
 }
 
-static void test_F12_the_zone_of_the_server_does_not_matter(struct fixture *f)
+TEST_STOPPING_IN(test_F12_the_zone_of_the_server_does_not_matter, ON_SERVERS,
+                 IN_ALL)
 {
     static const char *const zones[] = {"+09:00", "-05:00", "+00:00"};
     char before[64];
@@ -196,8 +197,7 @@ static void check_behind_a_transaction(struct fixture *f, bool commits,
     fail_msg("granted a lease that is over");
 }
 
-static void
-test_F10_a_claim_behind_a_transaction_is_no_stale_lease(struct fixture *f)
+TEST(test_F10_a_claim_behind_a_transaction_is_no_stale_lease)
 {
     check_behind_a_transaction(f, true, 0); /* the default timeout */
     fixture_next(f);
@@ -206,15 +206,14 @@ test_F10_a_claim_behind_a_transaction_is_no_stale_lease(struct fixture *f)
 
 /* The transaction lasts longer than a statement may, so the claim fails and is
  * sent again. */
-static void
-test_F10_a_claim_behind_a_long_transaction_is_tried_again(struct fixture *f)
+TEST(test_F10_a_claim_behind_a_long_transaction_is_tried_again)
 {
     check_behind_a_transaction(f, true, 200);
 }
 
 /* A lease begins when its statement runs, not when the session began or ran an
  * earlier statement or transaction. */
-static void test_F9_a_lease_begins_when_its_statement_runs(struct fixture *f)
+TEST(test_F9_a_lease_begins_when_its_statement_runs)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t before;
@@ -238,7 +237,7 @@ static void test_F9_a_lease_begins_when_its_statement_runs(struct fixture *f)
 
 /* SQLite's CURRENT_TIMESTAMP has whole seconds; sqlock's times must be
  * finer. */
-static void test_F14_times_are_integers_finer_than_a_second(struct fixture *f)
+TEST_ON(test_F14_times_are_integers_finer_than_a_second, ON_SQLITE, IN_ALL)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char type[32];
@@ -270,7 +269,7 @@ static void test_F14_times_are_integers_finer_than_a_second(struct fixture *f)
  * lease were rounded to 0 or to a second. */
 #define PAUSE_US 250000
 
-static void test_F14_a_lease_shorter_than_a_second(struct fixture *f)
+TEST(test_F14_a_lease_shorter_than_a_second)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -291,15 +290,3 @@ static void test_F14_a_lease_shorter_than_a_second(struct fixture *f)
     lock_drop(other);
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST(test_F12_the_zone_of_the_client_does_not_matter),
-    TEST_STOPPING_IN(test_F12_the_zone_of_the_server_does_not_matter,
-                     ON_SERVERS, IN_ALL),
-    TEST(test_F10_a_claim_behind_a_transaction_is_no_stale_lease),
-    TEST(test_F10_a_claim_behind_a_long_transaction_is_tried_again),
-    TEST(test_F9_a_lease_begins_when_its_statement_runs),
-    TEST_ON(test_F14_times_are_integers_finer_than_a_second, ON_SQLITE, IN_ALL),
-    TEST(test_F14_a_lease_shorter_than_a_second),
-};
-const struct topic topic_clocks = TOPIC(tests);

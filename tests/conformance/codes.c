@@ -111,7 +111,7 @@ static const struct contract_call of_locks[] = {
          CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
 };
 
-static void test_locks_keep_to_their_codes(struct fixture *f)
+TEST_ON(test_locks_keep_to_their_codes, ON_ALL, IN_SQLOCK)
 {
     contract_check(f, of_locks, sizeof of_locks / sizeof *of_locks);
 }
@@ -289,18 +289,18 @@ static const struct contract_call of_databases[] = {
     FREE("sqlock_diagnose", call_diagnose, CODES_NOT_APPLIED),
 };
 
-static void test_administration_keeps_to_its_codes(struct fixture *f)
+TEST_ON(test_administration_keeps_to_its_codes, ON_ALL, IN_SQLOCK)
 {
     contract_check(f, of_administration,
                    sizeof of_administration / sizeof *of_administration);
 }
 
-static void test_records_keep_to_their_codes(struct fixture *f)
+TEST_ON(test_records_keep_to_their_codes, ON_ALL, IN_SQLOCK)
 {
     contract_check(f, of_records, sizeof of_records / sizeof *of_records);
 }
 
-static void test_calls_about_databases_keep_to_their_codes(struct fixture *f)
+TEST_ON(test_calls_about_databases_keep_to_their_codes, ON_ALL, IN_SQLOCK)
 {
     contract_check(f, of_databases, sizeof of_databases / sizeof *of_databases);
 }
@@ -340,7 +340,7 @@ static int answer_of(int (*call)(sqlock_lock *, sqlock_error *),
 /* A transaction keeps the row locked, and the server's time limits end the
  * statements of two renewals and a release: EBUSY.  Oracle's MySQL limits
  * statements that write by whole seconds, so the timeout is longer there. */
-static void test_a_locked_row_is_busy(struct fixture *f)
+TEST(test_a_locked_row_is_busy)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -383,7 +383,7 @@ static void limit_connections(struct login *login, const struct fixture *f)
 /* A login may have one connection, which a registry uses.  Opening another one
  * tries again until its time is up.  The result is ERESOURCE even if the time
  * ends before the server has refused the last try, as happens now and then. */
-static void test_no_connection_left_is_a_resource(struct fixture *f)
+TEST_ON(test_no_connection_left_is_a_resource, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -421,7 +421,7 @@ static int refuse_then_fall_silent(void *context, const struct tap_event *event)
     return SQLOCK_EUNREACHABLE;
 }
 
-static void test_a_refusal_is_told_when_time_is_up(struct fixture *f)
+TEST_ON(test_a_refusal_is_told_when_time_is_up, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -456,7 +456,7 @@ static int end_writes(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_a_time_out_says_so(struct fixture *f)
+TEST(test_a_time_out_says_so)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
@@ -477,15 +477,3 @@ static void test_a_time_out_says_so(struct fixture *f)
     lock_drop(lock);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_time_out_says_so),
-    TEST(test_a_locked_row_is_busy),
-    TEST_ON(test_no_connection_left_is_a_resource, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_refusal_is_told_when_time_is_up, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_locks_keep_to_their_codes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_administration_keeps_to_its_codes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_records_keep_to_their_codes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_calls_about_databases_keep_to_their_codes, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_codes = TOPIC(tests);

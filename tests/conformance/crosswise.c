@@ -130,23 +130,17 @@ static void run(struct fixture *f, struct crossing *crossing)
         lock_drop(crossing->locks[i]);
 }
 
-static void test_in_one_order_nobody_is_told_of_a_deadlock(struct fixture *f)
+TEST(test_in_one_order_nobody_is_told_of_a_deadlock)
 {
     struct crossing crossing = {.is_in_order = true};
 
     run(f, &crossing);
 }
 
-static void test_in_any_order_nobody_waits_for_ever(struct fixture *f)
+TEST(test_in_any_order_nobody_waits_for_ever)
 {
     struct crossing crossing = {.is_in_order = false};
 
     run(f, &crossing);
     assert_true(atomic_load(&crossing.told) > 0);
 }
-
-static const struct test tests[] = {
-    TEST(test_in_one_order_nobody_is_told_of_a_deadlock),
-    TEST(test_in_any_order_nobody_waits_for_ever),
-};
-const struct topic topic_crosswise = TOPIC(tests);

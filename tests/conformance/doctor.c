@@ -57,8 +57,7 @@ static bool is_overheard(struct fixture *f)
                                 " ('localhost', '127.0.0.1')") == 1;
 }
 
-static void
-test_a_healthy_database_has_no_findings_but_fine_ones(struct fixture *f)
+TEST(test_a_healthy_database_has_no_findings_but_fine_ones)
 {
     static const char *const checks[] = {"connection", "isolation", "clock",
                                          "rights",     "peers",     "failover",
@@ -89,7 +88,7 @@ test_a_healthy_database_has_no_findings_but_fine_ones(struct fixture *f)
     diagnosis_clear(&found);
 }
 
-static void test_no_table_is_a_failure(struct fixture *f)
+TEST_ON(test_no_table_is_a_failure, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
@@ -120,7 +119,7 @@ static void loosen_region(struct fixture *f, const char *table)
 }
 
 /* The advice "...: ALTER TABLE ..." is a statement that cures. */
-static void test_regions_that_are_one_for_the_database(struct fixture *f)
+TEST_ON(test_regions_that_are_one_for_the_database, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
@@ -156,7 +155,7 @@ static void test_regions_that_are_one_for_the_database(struct fixture *f)
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
-static void test_what_cannot_be_diagnosed(struct fixture *f)
+TEST_ON(test_what_cannot_be_diagnosed, ON_ALL, IN_SQLOCK)
 {
     struct diagnosis found = {(sqlock_check *)1, 9};
 
@@ -168,7 +167,7 @@ static void test_what_cannot_be_diagnosed(struct fixture *f)
     assert_int_equal(found.count, 0);
 }
 
-static void test_a_server_that_does_not_answer(struct fixture *f)
+TEST_ON(test_a_server_that_does_not_answer, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct url_parts parts;
@@ -198,7 +197,7 @@ static int fail_deletes(void *context, const struct tap_event *event)
 
 /* Rows that cannot be removed are no matter of rights, unless the database says
  * so: a trigger or a setting may refuse the statement. */
-static void test_a_refused_removal_is_no_missing_right(struct fixture *f)
+TEST_ON(test_a_refused_removal_is_no_missing_right, ON_ALL, IN_SQLOCK)
 {
     struct diagnosis found = {NULL, 0};
     char url[1024];
@@ -216,7 +215,7 @@ static void test_a_refused_removal_is_no_missing_right(struct fixture *f)
     diagnosis_clear(&found);
 }
 
-static void test_rights_that_are_missing(struct fixture *f)
+TEST_ON(test_rights_that_are_missing, ON_SERVERS, IN_SQLOCK)
 {
     struct diagnosis reader = {NULL, 0};
     struct diagnosis writer = {NULL, 0};
@@ -241,7 +240,7 @@ static void test_rights_that_are_missing(struct fixture *f)
     diagnosis_clear(&writer);
 }
 
-static void test_peers_are_told(struct fixture *f)
+TEST_ON(test_peers_are_told, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct diagnosis found;
@@ -256,7 +255,7 @@ static void test_peers_are_told(struct fixture *f)
     diagnosis_clear(&found);
 }
 
-static void test_F62_after_a_restore_nobody_holds_a_lock(struct fixture *f)
+TEST(test_F62_after_a_restore_nobody_holds_a_lock)
 {
     sqlock_registry *elsewhere = fixture_in_region(f, "another");
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -304,8 +303,8 @@ static int meet_a_standby(void *context, const struct tap_event *event)
 
 /* A session stays on its server, also when the address leads to another one by
  * now: so the next call opens another session. */
-static void
-test_F62_after_a_restore_no_session_on_a_standby_is_kept(struct fixture *f)
+TEST_ON(test_F62_after_a_restore_no_session_on_a_standby_is_kept, ON_SERVERS,
+        IN_ALL)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
@@ -529,7 +528,7 @@ static struct diagnosis check_pooler(struct fixture *f, bool keeps_sessions,
     return found;
 }
 
-static void test_a_pooler_that_moves_sessions_is_a_failure(struct fixture *f)
+TEST_ON(test_a_pooler_that_moves_sessions_is_a_failure, ON_SERVERS, IN_SQLOCK)
 {
     struct diagnosis found = check_pooler(f, false, SQLOCK_FAILURE);
 
@@ -537,28 +536,9 @@ static void test_a_pooler_that_moves_sessions_is_a_failure(struct fixture *f)
     diagnosis_clear(&found);
 }
 
-static void test_a_proxy_that_keeps_sessions_is_a_warning(struct fixture *f)
+TEST_ON(test_a_proxy_that_keeps_sessions_is_a_warning, ON_SERVERS, IN_SQLOCK)
 {
     struct diagnosis found = check_pooler(f, true, SQLOCK_WARNING);
 
     diagnosis_clear(&found);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_healthy_database_has_no_findings_but_fine_ones),
-    TEST_ON(test_no_table_is_a_failure, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_regions_that_are_one_for_the_database, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_what_cannot_be_diagnosed, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_server_that_does_not_answer, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_rights_that_are_missing, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_refused_removal_is_no_missing_right, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_peers_are_told, ON_ALL, IN_SQLOCK),
-    TEST(test_F62_after_a_restore_nobody_holds_a_lock),
-    TEST_ON(test_F62_after_a_restore_no_session_on_a_standby_is_kept,
-            ON_SERVERS, IN_ALL),
-    TEST_ON(test_a_pooler_that_moves_sessions_is_a_failure, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_a_proxy_that_keeps_sessions_is_a_warning, ON_SERVERS,
-            IN_SQLOCK),
-};
-const struct topic topic_doctor = TOPIC(tests);

@@ -61,7 +61,7 @@ static uint32_t reconnect(struct fixture *f, sqlock_registry *registry,
     return changes;
 }
 
-static void test_F57_a_promotion_is_noticed_and_told(struct fixture *f)
+TEST(test_F57_a_promotion_is_noticed_and_told)
 {
     sqlock_options options = fixture_options(f);
     struct news news = {0};
@@ -82,7 +82,8 @@ static void test_F57_a_promotion_is_noticed_and_told(struct fixture *f)
 
 /* A registry that only reads learns of it, too, from the first session that it
  * opens after a failover. */
-static void test_F57_who_only_reads_is_told_of_a_grace(struct fixture *f)
+TEST_STOPPING_IN(test_F57_who_only_reads_is_told_of_a_grace, ON_SERVERS,
+                 IN_SQLOCK)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
     atomic_bool is_contended = true;
@@ -107,10 +108,3 @@ static void test_F57_who_only_reads_is_told_of_a_grace(struct fixture *f)
     assert_int_equal(sqlock_registry_grace_ms(registry), 0);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_F57_a_promotion_is_noticed_and_told),
-    TEST_STOPPING_IN(test_F57_who_only_reads_is_told_of_a_grace, ON_SERVERS,
-                     IN_SQLOCK),
-};
-const struct topic topic_faults = TOPIC(tests);

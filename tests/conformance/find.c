@@ -57,7 +57,7 @@ static void check_same(const sqlock_info *one, const sqlock_info *other)
 /* Without a limit, rows are read in pages and sorted by the library.  In each
  * order they come as with a limit, where the database sorts them, although the
  * rows are changed behind the first page. */
-static void test_all_locks_are_found_in_pages(struct fixture *f)
+TEST(test_all_locks_are_found_in_pages)
 {
     sqlock_options how = fixture_options(f);
     sqlock_find_options options = SQLOCK_FIND_INIT;
@@ -100,7 +100,7 @@ static void test_all_locks_are_found_in_pages(struct fixture *f)
 }
 
 /* A stranger has written the keys, which have more bytes than ours. */
-static void test_pages_of_long_keys_list_each_row_once(struct fixture *f)
+TEST_ON(test_pages_of_long_keys_list_each_row_once, ON_SQLITE, IN_SQLOCK)
 {
     sqlock_options how = fixture_options(f);
     sqlock_registry *registry;
@@ -126,7 +126,7 @@ static void test_pages_of_long_keys_list_each_row_once(struct fixture *f)
 
 /* Three regions have the same keys, so a page may end between two rows of one
  * key.  No row is lost.  Names that transactions lock are no locks. */
-static void test_pages_of_all_regions_lose_no_row(struct fixture *f)
+TEST(test_pages_of_all_regions_lose_no_row)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
     char regions[3][64];
@@ -161,8 +161,7 @@ static const void *row_at(const void *rows, size_t size, size_t i)
 
 /* A program that was compiled when sqlock_info had fewer members reads each row
  * of a list, not only the first. */
-static void
-test_rows_are_as_large_as_the_callers_header_has_them(struct fixture *f)
+TEST(test_rows_are_as_large_as_the_callers_header_has_them)
 {
     const size_t size = offsetof(sqlock_info, waiter_names);
     sqlock_registry *registry = fixture_in_region(f, f->name);
@@ -197,8 +196,7 @@ test_rows_are_as_large_as_the_callers_header_has_them(struct fixture *f)
 }
 
 /* The same of the other lists. */
-static void
-test_checks_are_as_large_as_a_callers_header_has_them(struct fixture *f)
+TEST(test_checks_are_as_large_as_a_callers_header_has_them)
 {
     sqlock_options options = fixture_options(f);
     const size_t size = offsetof(sqlock_check, advice);
@@ -223,12 +221,3 @@ test_checks_are_as_large_as_a_callers_header_has_them(struct fixture *f)
                                        sizeof *old + 1, &f->err));
     assert_null(old);
 }
-
-static const struct test tests[] = {
-    TEST(test_all_locks_are_found_in_pages),
-    TEST_ON(test_pages_of_long_keys_list_each_row_once, ON_SQLITE, IN_SQLOCK),
-    TEST(test_pages_of_all_regions_lose_no_row),
-    TEST(test_rows_are_as_large_as_the_callers_header_has_them),
-    TEST(test_checks_are_as_large_as_a_callers_header_has_them),
-};
-const struct topic topic_find = TOPIC(tests);

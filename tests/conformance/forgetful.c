@@ -40,7 +40,7 @@ static int64_t may_forget(struct fixture *f)
                                 " OR (@@log_bin AND @@sync_binlog <> 1)");
 }
 
-static void test_F61_a_server_that_forgets_is_told_at_open(struct fixture *f)
+TEST_ON(test_F61_a_server_that_forgets_is_told_at_open, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     char epoch[SQLOCK_EPOCH_SIZE] = "";
@@ -67,8 +67,3 @@ static void test_F61_a_server_that_forgets_is_told_at_open(struct fixture *f)
     lock_drop(lock);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_F61_a_server_that_forgets_is_told_at_open, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_forgetful = TOPIC(tests);

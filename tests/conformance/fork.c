@@ -203,7 +203,7 @@ static void strike(struct scene *scene)
     registry_end(scene->registry);
 }
 
-static void test_F17_every_call_in_a_child_is_refused(struct fixture *f)
+TEST(test_F17_every_call_in_a_child_is_refused)
 {
     struct scene scene;
 
@@ -212,7 +212,7 @@ static void test_F17_every_call_in_a_child_is_refused(struct fixture *f)
     strike(&scene);
 }
 
-static void test_F17_a_child_that_ends_disturbs_nothing(struct fixture *f)
+TEST(test_F17_a_child_that_ends_disturbs_nothing)
 {
     struct scene scene;
     int i;
@@ -223,7 +223,7 @@ static void test_F17_a_child_that_ends_disturbs_nothing(struct fixture *f)
     strike(&scene);
 }
 
-static void test_F17_a_child_opens_a_registry_of_its_own(struct fixture *f)
+TEST_ON(test_F17_a_child_opens_a_registry_of_its_own, ON_SERVERS, IN_ALL)
 {
     struct scene scene;
 
@@ -247,8 +247,8 @@ static int be_refused(struct scene *s)
                : 31;
 }
 
-static void
-test_F17_a_child_opens_no_file_that_its_parent_has(struct fixture *f)
+TEST_ON(test_F17_a_child_opens_no_file_that_its_parent_has, ON_SQLITE,
+        IN_SQLOCK)
 {
     struct scene scene;
 
@@ -272,7 +272,7 @@ static int ask_request(struct scene *s)
                : 0;
 }
 
-static void test_F17_a_child_has_no_requests(struct fixture *f)
+TEST(test_F17_a_child_has_no_requests)
 {
     struct scene scene;
 
@@ -287,13 +287,3 @@ static void test_F17_a_child_has_no_requests(struct fixture *f)
     lock_give(scene.free_one);
     strike(&scene);
 }
-
-static const struct test tests[] = {
-    TEST(test_F17_a_child_has_no_requests),
-    TEST(test_F17_every_call_in_a_child_is_refused),
-    TEST(test_F17_a_child_that_ends_disturbs_nothing),
-    TEST_ON(test_F17_a_child_opens_a_registry_of_its_own, ON_SERVERS, IN_ALL),
-    TEST_ON(test_F17_a_child_opens_no_file_that_its_parent_has, ON_SQLITE,
-            IN_SQLOCK),
-};
-const struct topic topic_fork = TOPIC(tests);

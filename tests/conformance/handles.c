@@ -11,7 +11,7 @@
 
 #define FOO_KEY "acbd18db-4cc2-385c-adef-654fccc4a4d8"
 
-static void test_one_handle_for_one_key(struct fixture *f)
+TEST(test_one_handle_for_one_key)
 {
     sqlock_lock *foo = lock_obtain(f->a, "foo");
     sqlock_lock *key = lock_obtain(f->a, FOO_KEY);
@@ -35,7 +35,7 @@ static void test_one_handle_for_one_key(struct fixture *f)
     lock_drop(other);
 }
 
-static void test_name_is_copied(struct fixture *f)
+TEST(test_name_is_copied)
 {
     char name[64];
     sqlock_lock *lock;
@@ -47,7 +47,7 @@ static void test_name_is_copied(struct fixture *f)
     lock_drop(lock);
 }
 
-static void test_a_dropped_lock_can_be_obtained_anew(struct fixture *f)
+TEST(test_a_dropped_lock_can_be_obtained_anew)
 {
     int i;
 
@@ -59,7 +59,7 @@ static void test_a_dropped_lock_can_be_obtained_anew(struct fixture *f)
     }
 }
 
-static void test_registries_open_and_close(struct fixture *f)
+TEST(test_registries_open_and_close)
 {
     int i;
 
@@ -71,7 +71,7 @@ static void test_registries_open_and_close(struct fixture *f)
     }
 }
 
-static void test_missing_arguments_with_an_open_registry(struct fixture *f)
+TEST(test_missing_arguments_with_an_open_registry)
 {
     sqlock_lock *lock = (sqlock_lock *)1;
     sqlock_info *rows = (sqlock_info *)1;
@@ -89,7 +89,7 @@ static void test_missing_arguments_with_an_open_registry(struct fixture *f)
     assert_ok(sqlock_reap(f->a, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err));
 }
 
-static void test_errors_may_be_left_out(struct fixture *f)
+TEST(test_errors_may_be_left_out)
 {
     sqlock_lock *lock = NULL;
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -110,7 +110,7 @@ static void test_errors_may_be_left_out(struct fixture *f)
     lock_drop(other);
 }
 
-static void test_acquire_options_out_of_bounds_are_refused(struct fixture *f)
+TEST(test_acquire_options_out_of_bounds_are_refused)
 {
     static const uint32_t bad_ttls[] = {1, 9, 604800001, UINT32_MAX};
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -139,7 +139,7 @@ static void test_acquire_options_out_of_bounds_are_refused(struct fixture *f)
 
 /* The TCP probes of a connection are as far apart as the system allows, but no
  * farther. */
-static void test_a_registry_of_the_longest_ttl_opens(struct fixture *f)
+TEST(test_a_registry_of_the_longest_ttl_opens)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
@@ -156,15 +156,3 @@ static void test_a_registry_of_the_longest_ttl_opens(struct fixture *f)
     lock_end(lock);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_registry_of_the_longest_ttl_opens),
-    TEST(test_one_handle_for_one_key),
-    TEST(test_name_is_copied),
-    TEST(test_a_dropped_lock_can_be_obtained_anew),
-    TEST(test_registries_open_and_close),
-    TEST(test_missing_arguments_with_an_open_registry),
-    TEST(test_errors_may_be_left_out),
-    TEST(test_acquire_options_out_of_bounds_are_refused),
-};
-const struct topic topic_handles = TOPIC(tests);

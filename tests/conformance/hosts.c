@@ -48,7 +48,7 @@ static void use(struct fixture *f, const char *url, uint32_t timeout_ms)
     registry_end(registry);
 }
 
-static void test_a_host_that_cannot_be_used_is_passed_over(struct fixture *f)
+TEST_ON(test_a_host_that_cannot_be_used_is_passed_over, ON_SERVERS, IN_SQLOCK)
 {
     static const char *const before[] = {
         "127.0.0.1:1,",
@@ -66,7 +66,7 @@ static void test_a_host_that_cannot_be_used_is_passed_over(struct fixture *f)
     use(f, with_hosts(f, url, "", ",127.0.0.1:1"), 10000);
 }
 
-static void test_a_silent_host_costs_its_share_of_the_time(struct fixture *f)
+TEST_ON(test_a_silent_host_costs_its_share_of_the_time, ON_SERVERS, IN_SQLOCK)
 {
     struct proxy *silent = proxy_open(f->database, f->url);
     struct url_parts parts;
@@ -82,7 +82,7 @@ static void test_a_silent_host_costs_its_share_of_the_time(struct fixture *f)
     proxy_close(silent);
 }
 
-static void test_hosts_that_are_all_away_are_out_of_reach(struct fixture *f)
+TEST_ON(test_hosts_that_are_all_away_are_out_of_reach, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *registry;
     struct url_parts parts;
@@ -97,7 +97,7 @@ static void test_hosts_that_are_all_away_are_out_of_reach(struct fixture *f)
 }
 
 /* Another host would say the same, so none is asked. */
-static void test_a_refusal_names_its_host(struct fixture *f)
+TEST_ON(test_a_refusal_names_its_host, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *registry;
     struct url_parts parts;
@@ -129,7 +129,7 @@ static sqlock_severity said(const sqlock_check *checks, size_t count,
     return SQLOCK_FAILURE;
 }
 
-static void test_doctor_compares_the_clocks_of_all_hosts(struct fixture *f)
+TEST_ON(test_doctor_compares_the_clocks_of_all_hosts, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_check *checks = NULL;
@@ -147,7 +147,7 @@ static void test_doctor_compares_the_clocks_of_all_hosts(struct fixture *f)
     sqlock_checks_free(checks, count);
 }
 
-static void test_bad_lists_are_refused_in_one_line(struct fixture *f)
+TEST_ON(test_bad_lists_are_refused_in_one_line, ON_MYSQL, IN_SQLOCK)
 {
     static const char *const rests[] = {
         "h1,,h2/d", "h1,/d", ",h1/d", "h1;h2,h3/d", "h1,h2/d?socket=%2Fs",
@@ -164,17 +164,3 @@ static void test_bad_lists_are_refused_in_one_line(struct fixture *f)
     }
     check_row(NULL);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_host_that_cannot_be_used_is_passed_over, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_a_silent_host_costs_its_share_of_the_time, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_hosts_that_are_all_away_are_out_of_reach, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_a_refusal_names_its_host, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_doctor_compares_the_clocks_of_all_hosts, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_bad_lists_are_refused_in_one_line, ON_MYSQL, IN_SQLOCK),
-};
-const struct topic topic_hosts = TOPIC(tests);

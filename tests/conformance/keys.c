@@ -38,7 +38,7 @@ static void check_name(struct fixture *f, const char *name)
     lock_drop(other);
 }
 
-static void test_names_of_every_kind(struct fixture *f)
+TEST(test_names_of_every_kind)
 {
     static const char *const names[] = {
         "",
@@ -63,7 +63,7 @@ static void test_names_of_every_kind(struct fixture *f)
         check_name(f, names[i]);
 }
 
-static void test_names_of_every_length(struct fixture *f)
+TEST(test_names_of_every_length)
 {
     static const size_t lengths[] = {1,   36,  37,   100,  254,       255,
                                      256, 257, 1000, 9999, NAME_LIMIT};
@@ -85,7 +85,7 @@ static void test_names_of_every_length(struct fixture *f)
 }
 
 /* LOCK_NAME is cut, but never in the middle of a character. */
-static void test_long_names_of_long_characters(struct fixture *f)
+TEST(test_long_names_of_long_characters)
 {
     char name[402];
     size_t shift;
@@ -103,7 +103,7 @@ static void test_long_names_of_long_characters(struct fixture *f)
     }
 }
 
-static void test_invalid_names_are_refused(struct fixture *f)
+TEST(test_invalid_names_are_refused)
 {
     static const char *const bad[] = {"\xff", "a\x80", "\xc3", "\xed\xa0\x80",
                                       "\xc0\x80"};
@@ -125,8 +125,7 @@ static void test_invalid_names_are_refused(struct fixture *f)
     }
 }
 
-static void
-test_F29_names_that_look_alike_are_different_locks(struct fixture *f)
+TEST(test_F29_names_that_look_alike_are_different_locks)
 {
     static const char *const names[] = {"Job",
                                         "JOB",
@@ -161,8 +160,9 @@ static sqlock_registry *registry_by_rule(struct fixture *f,
 }
 
 /* With SQLOCK_KEY_RAW the name is the key: the column LOCK_KEY must distinguish
- * upper and lower case. */
-static void test_F29_raw_keys_differ_by_case(struct fixture *f)
+ * upper and lower case.  Spring's own tables compare keys by the database's
+ * default collation, which may ignore case. */
+TEST_ON(test_F29_raw_keys_differ_by_case, ON_ALL, IN_SQLOCK)
 {
     sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
     sqlock_lock *lower = lock_obtain(raw, "job-a");
@@ -182,7 +182,7 @@ static void test_F29_raw_keys_differ_by_case(struct fixture *f)
 }
 
 /* A subclass of Spring's registry may store the name itself (pathFor). */
-static void test_raw_key_is_what_is_in_the_table(struct fixture *f)
+TEST(test_raw_key_is_what_is_in_the_table)
 {
     sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
     sqlock_registry *another = registry_by_rule(f, SQLOCK_KEY_RAW);
@@ -202,7 +202,7 @@ static void test_raw_key_is_what_is_in_the_table(struct fixture *f)
     registry_end(another);
 }
 
-static void test_the_legacy_rule_meets_old_spring(struct fixture *f)
+TEST(test_the_legacy_rule_meets_old_spring)
 {
     sqlock_registry *legacy = registry_by_rule(f, SQLOCK_KEY_LEGACY);
     sqlock_lock *old = lock_obtain(legacy, "1-1-1-1-1");
@@ -241,7 +241,7 @@ static void check_regions(struct fixture *f, const char *one, const char *two)
     registry_end(second);
 }
 
-static void test_regions_are_apart(struct fixture *f)
+TEST(test_regions_are_apart)
 {
     char longest[98];
 
@@ -253,23 +253,7 @@ static void test_regions_are_apart(struct fixture *f)
     check_regions(f, "\xe4\xbd\xa0\xe5\xa5\xbd", "\xf0\x9f\x94\x92");
 }
 
-static void test_F29_regions_differ_by_case(struct fixture *f)
+TEST_ON(test_F29_regions_differ_by_case, ON_ALL, IN_SQLOCK)
 {
     check_regions(f, "shop", "SHOP");
 }
-
-static const struct test tests[] = {
-    TEST(test_names_of_every_kind),
-    TEST(test_names_of_every_length),
-    TEST(test_long_names_of_long_characters),
-    TEST(test_invalid_names_are_refused),
-    TEST(test_F29_names_that_look_alike_are_different_locks),
-    /* Spring's own tables compare keys by the database's default collation,
-     * which may ignore case. */
-    TEST_ON(test_F29_raw_keys_differ_by_case, ON_ALL, IN_SQLOCK),
-    TEST(test_raw_key_is_what_is_in_the_table),
-    TEST(test_the_legacy_rule_meets_old_spring),
-    TEST(test_regions_are_apart),
-    TEST_ON(test_F29_regions_differ_by_case, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_keys = TOPIC(tests);

@@ -212,7 +212,7 @@ static void expect_refused(const struct place *place, const char *words)
     diagnosis_clear(&found);
 }
 
-static void test_each_kind_of_table_holds_locks_or_is_refused(struct fixture *f)
+TEST_ON(test_each_kind_of_table_holds_locks_or_is_refused, ON_ALL, IN_SQLOCK)
 {
     struct place place;
 
@@ -242,7 +242,7 @@ static void test_each_kind_of_table_holds_locks_or_is_refused(struct fixture *f)
 }
 
 /* A table of records, or of stock, that forgets after a crash. */
-static void test_tables_beside_the_locks_are_refused_alike(struct fixture *f)
+TEST_ON(test_tables_beside_the_locks_are_refused_alike, ON_SERVERS, IN_SQLOCK)
 {
     static const char *const names[] = {"STOCK", "STOCK_ENTRY",
                                         "STOCK_RESERVATION"};
@@ -276,7 +276,7 @@ static void test_tables_beside_the_locks_are_refused_alike(struct fixture *f)
 }
 
 /* Its name is quoted in the prefix, whatever the database's quotes are. */
-static void test_a_schema_with_a_hyphen_can_be_named(struct fixture *f)
+TEST_ON(test_a_schema_with_a_hyphen_can_be_named, ON_SERVERS, IN_SQLOCK)
 {
     static const char *const make[][STEPS] = {
         {"CREATE SCHEMA \"%\"", "GRANT ALL ON SCHEMA \"%\" TO PUBLIC"},
@@ -299,12 +299,3 @@ static void test_a_schema_with_a_hyphen_can_be_named(struct fixture *f)
     assert_ok(sqlock_once_schema_create(f->url, &place.options, &f->err));
     run_as_admin(&place, drop[which]);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_each_kind_of_table_holds_locks_or_is_refused, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_tables_beside_the_locks_are_refused_alike, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_a_schema_with_a_hyphen_can_be_named, ON_SERVERS, IN_SQLOCK),
-};
-const struct topic topic_kinds = TOPIC(tests);

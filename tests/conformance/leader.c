@@ -39,7 +39,7 @@ static sqlock_lock *leader(struct fixture *f)
     return lock;
 }
 
-static void test_a_leader_publishes_a_text(struct fixture *f)
+TEST_ON(test_a_leader_publishes_a_text, ON_ALL, IN_SQLOCK)
 {
     static const char *const texts[] = {
         "10.0.0.7:8080",
@@ -75,7 +75,7 @@ static void test_a_leader_publishes_a_text(struct fixture *f)
 }
 
 /* A list tells it, too. */
-static void test_a_list_tells_the_text(struct fixture *f)
+TEST_ON(test_a_list_tells_the_text, ON_ALL, IN_SQLOCK)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
     sqlock_lock *lock = leader(f);
@@ -97,7 +97,7 @@ static void test_a_list_tells_the_text(struct fixture *f)
 
 /* --- what is refused --- */
 
-static void test_texts_are_checked(struct fixture *f)
+TEST_ON(test_texts_are_checked, ON_ALL, IN_SQLOCK)
 {
     char longer[SQLOCK_LEADER_TEXT_MAX + 2];
     sqlock_lock *lock = leader(f);
@@ -114,10 +114,3 @@ static void test_texts_are_checked(struct fixture *f)
     check_text(f, "stays");
     lock_end(lock);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_leader_publishes_a_text, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_list_tells_the_text, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_texts_are_checked, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_leader = TOPIC(tests);

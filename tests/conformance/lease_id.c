@@ -6,7 +6,7 @@
 #include "sqlock/operator.h"
 #include "sqlock/shared.h"
 
-static void test_what_is_no_id_is_refused(struct fixture *f)
+TEST(test_what_is_no_id_is_refused)
 {
     static const char *const ids[] = {
         "",
@@ -43,7 +43,7 @@ static void test_what_is_no_id_is_refused(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_ttl_of_an_id_out_of_range_is_refused(struct fixture *f)
+TEST(test_ttl_of_an_id_out_of_range_is_refused)
 {
     static const uint32_t bad[] = {0, 1, UINT32_MAX};
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -58,7 +58,7 @@ static void test_ttl_of_an_id_out_of_range_is_refused(struct fixture *f)
     lock_drop(lock);
 }
 
-static void test_a_lease_that_is_over_has_no_id(struct fixture *f)
+TEST(test_a_lease_that_is_over_has_no_id)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
@@ -81,7 +81,7 @@ static void test_a_lease_that_is_over_has_no_id(struct fixture *f)
     lock_drop(lock);
 }
 
-static void test_a_share_has_no_guard(struct fixture *f)
+TEST_ON(test_a_share_has_no_guard, ON_ALL, IN_SQLOCK)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -98,11 +98,3 @@ static void test_a_share_has_no_guard(struct fixture *f)
     lock_give(lock);
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_share_has_no_guard, ON_ALL, IN_SQLOCK),
-    TEST(test_a_lease_that_is_over_has_no_id),
-    TEST(test_what_is_no_id_is_refused),
-    TEST(test_ttl_of_an_id_out_of_range_is_refused),
-};
-const struct topic topic_lease_id = TOPIC(tests);

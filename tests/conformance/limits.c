@@ -68,7 +68,7 @@ static bool set_global(struct sql *admin, const char *name, const char *value)
     return sql_try(admin, NULL, "SET GLOBAL %s = %s", name, value) == 0;
 }
 
-static void test_settings_of_mysql(struct fixture *f)
+TEST_STOPPING_IN(test_settings_of_mysql, ON_MYSQL, IN_SQLOCK)
 {
     static const struct {
         const char *name;
@@ -125,7 +125,7 @@ static void test_settings_of_mysql(struct fixture *f)
     login_drop(&login, f);
 }
 
-static void test_settings_of_postgres(struct fixture *f)
+TEST_ON(test_settings_of_postgres, ON_POSTGRES, IN_SQLOCK)
 {
     static const char *const settings[] = {
         "default_transaction_isolation = 'serializable'",
@@ -165,9 +165,3 @@ static void test_settings_of_postgres(struct fixture *f)
     check_row(NULL);
     login_drop(&login, f);
 }
-
-static const struct test tests[] = {
-    TEST_STOPPING_IN(test_settings_of_mysql, ON_MYSQL, IN_SQLOCK),
-    TEST_ON(test_settings_of_postgres, ON_POSTGRES, IN_SQLOCK),
-};
-const struct topic topic_limits = TOPIC(tests);

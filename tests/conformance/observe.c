@@ -47,7 +47,7 @@ static int observe(struct fixture *f, int64_t wait_ms, sqlock_info **seen)
     return sqlock_observe(f->b, f->name, wait_ms, 0, seen, &f->err);
 }
 
-static void test_changes_are_observed(struct fixture *f)
+TEST(test_changes_are_observed)
 {
     bool has_text = f->layout == SQLOCK_LAYOUT_SQLOCK;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -85,7 +85,7 @@ static void test_changes_are_observed(struct fixture *f)
 }
 
 /* Neither those who share a lock lead, nor who has broken a lease. */
-static void test_nobody_leads(struct fixture *f)
+TEST_ON(test_nobody_leads, ON_ALL, IN_SQLOCK)
 {
     sqlock_lock *lock = leader(f);
     sqlock_lock *share;
@@ -103,7 +103,7 @@ static void test_nobody_leads(struct fixture *f)
     lock_drop(lock);
 }
 
-static void test_what_cannot_be_observed_is_refused(struct fixture *f)
+TEST(test_what_cannot_be_observed_is_refused)
 {
     sqlock_info *seen = NULL;
 
@@ -126,7 +126,7 @@ static int cancel(struct worker *worker)
     return write(*fd, "x", 1) == 1 ? 0 : worker_fail(worker, "write");
 }
 
-static void test_observing_is_cancelled(struct fixture *f)
+TEST(test_observing_is_cancelled)
 {
     sqlock_info *seen = NULL;
     struct worker worker;
@@ -172,7 +172,7 @@ static void observe_text(struct fixture *f, sqlock_info **seen,
     assert_string_equal((*seen)->text, text);
 }
 
-static void test_another_process_is_observed(struct fixture *f)
+TEST_ON(test_another_process_is_observed, ON_POSTGRES | ON_MYSQL, IN_SQLOCK)
 {
     sqlock_info *seen = NULL;
     pid_t parent = getpid();
@@ -226,7 +226,7 @@ static uint64_t sent(struct fixture *f, sqlock_registry *registry)
     return stats.statement.count;
 }
 
-static void test_nothing_is_sent_while_nothing_changes(struct fixture *f)
+TEST_ON(test_nothing_is_sent_while_nothing_changes, ON_ALL, IN_SQLOCK)
 {
     sqlock_registry *registry = observer(f, 1);
     sqlock_lock *lock = leader(f);
@@ -255,7 +255,7 @@ static void test_nothing_is_sent_while_nothing_changes(struct fixture *f)
 }
 
 /* The end of a lease is told by nobody. */
-static void test_a_dead_leader_is_noticed(struct fixture *f)
+TEST_ON(test_a_dead_leader_is_noticed, ON_ALL, IN_SQLOCK)
 {
     sqlock_registry *registry = observer(f, 1);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -400,7 +400,7 @@ static void tells(struct watch *w, sqlock_lock *lock,
     assert_true(check_deadline_ns(0) < end_ns);
 }
 
-static void test_changes_are_told(struct fixture *f)
+TEST_ON(test_changes_are_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK)
 {
     struct watch w = {.fixture = f};
     sqlock_lock *lock;
@@ -438,7 +438,7 @@ static void test_changes_are_told(struct fixture *f)
 /* A release that got no answer is repeated in the background, which tells; also
  * where the claim's first copy got none.  A downgrade is told by the renewal
  * that finds it. */
-static void test_a_late_release_is_told(struct fixture *f)
+TEST_ON(test_a_late_release_is_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK)
 {
     struct watch w = {.fixture = f};
     sqlock_options options = fixture_options(f);
@@ -462,17 +462,3 @@ static void test_a_late_release_is_told(struct fixture *f)
     registry_end(registry);
     registry_end(w.registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_changes_are_observed),
-    TEST_ON(test_nobody_leads, ON_ALL, IN_SQLOCK),
-    TEST(test_what_cannot_be_observed_is_refused),
-    TEST(test_observing_is_cancelled),
-    TEST_ON(test_another_process_is_observed, ON_POSTGRES | ON_MYSQL,
-            IN_SQLOCK),
-    TEST_ON(test_nothing_is_sent_while_nothing_changes, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_dead_leader_is_noticed, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_changes_are_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_a_late_release_is_told, ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
-};
-const struct topic topic_observe = TOPIC(tests);

@@ -18,7 +18,7 @@ static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
     return count;
 }
 
-static void test_F74_a_session_at_work_for_an_earlier_holder(struct fixture *f)
+TEST_ON(test_F74_a_session_at_work_for_an_earlier_holder, ON_POSTGRES, 0)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char first[SQLOCK_TAG_SIZE];
@@ -51,7 +51,7 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(struct fixture *f)
     (void)sql_run(&f->sql, "RESET application_name");
 }
 
-static void test_F74_another_locks_session_is_no_orphan(struct fixture *f)
+TEST_ON(test_F74_another_locks_session_is_no_orphan, ON_POSTGRES, 0)
 {
     sqlock_registry *elsewhere = fixture_in_region(f, "elsewhere");
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -87,7 +87,7 @@ static int count_looks(void *context, const struct tap_event *event)
 }
 
 /* A command that starts waits for the answer. */
-static void test_without_a_session_of_that_name_it_is_cheap(struct fixture *f)
+TEST_ON(test_without_a_session_of_that_name_it_is_cheap, ON_POSTGRES, 0)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -111,7 +111,7 @@ static void test_without_a_session_of_that_name_it_is_cheap(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_F74_without_names_it_is_said(struct fixture *f)
+TEST_ON(test_F74_without_names_it_is_said, ON_MYSQL | ON_SQLITE, IN_SQLOCK)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     char tag[SQLOCK_TAG_SIZE] = "x";
@@ -125,11 +125,3 @@ static void test_F74_without_names_it_is_said(struct fixture *f)
     lock_give(lock);
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_F74_a_session_at_work_for_an_earlier_holder, ON_POSTGRES, 0),
-    TEST_ON(test_F74_another_locks_session_is_no_orphan, ON_POSTGRES, 0),
-    TEST_ON(test_without_a_session_of_that_name_it_is_cheap, ON_POSTGRES, 0),
-    TEST_ON(test_F74_without_names_it_is_said, ON_MYSQL | ON_SQLITE, IN_SQLOCK),
-};
-const struct topic topic_orphans = TOPIC(tests);

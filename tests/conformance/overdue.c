@@ -84,8 +84,8 @@ static int take_and_be_told(struct worker *worker)
 
 /* The lease is handed off to a thread that does not run before it is over, and
  * another handle of the process waits for the lock. */
-static void
-test_a_loss_before_the_holder_ran_is_told_by_descriptor(struct fixture *f)
+TEST_ON(test_a_loss_before_the_holder_ran_is_told_by_descriptor, ON_ALL,
+        IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -112,9 +112,3 @@ test_a_loss_before_the_holder_ran_is_told_by_descriptor(struct fixture *f)
     lock_drop(first);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_loss_before_the_holder_ran_is_told_by_descriptor, ON_ALL,
-            IN_SQLOCK),
-};
-const struct topic topic_overdue = TOPIC(tests);

@@ -10,7 +10,7 @@
 
 /* Each acquisition has one of its own, also in one registry, so that a late
  * statement of an old one does not match the row of a later one (F6). */
-static void test_the_client_id_is_the_rows(struct fixture *f)
+TEST(test_the_client_id_is_the_rows)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -62,7 +62,7 @@ static int join_in(struct worker *worker)
     return 0;
 }
 
-static void test_registry_ownership_under_many_threads(struct fixture *f)
+TEST(test_registry_ownership_under_many_threads)
 {
     sqlock_registry *shared = shared_registry(f);
     sqlock_lock *lock = lock_obtain(shared, f->name);
@@ -76,9 +76,3 @@ static void test_registry_ownership_under_many_threads(struct fixture *f)
     lock_drop(other);
     registry_end(shared);
 }
-
-static const struct test tests[] = {
-    TEST(test_the_client_id_is_the_rows),
-    TEST(test_registry_ownership_under_many_threads),
-};
-const struct topic topic_ownership = TOPIC(tests);

@@ -88,21 +88,21 @@ static void check(struct fixture *f, const char *kinds, int called_s,
     fixture_next(f);
 }
 
-static void test_only_who_gave_no_sign_loses_its_ticket(struct fixture *f)
+TEST_ON(test_only_who_gave_no_sign_loses_its_ticket, ON_ALL, IN_SQLOCK)
 {
     check(f, "ddld", -5, 2, 1); /* behind the living, one is called again */
     check(f, "lddl", -5, 0, 3);
     check(f, "dddl", -5, 3, 0);
 }
 
-static void test_who_was_called_just_now_has_its_second(struct fixture *f)
+TEST_ON(test_who_was_called_just_now_has_its_second, ON_ALL, IN_SQLOCK)
 {
     check(f, "ddl", 60, 0, 2);
 }
 
 /* Behind those who share the lock, who waits has a second from a call to the
  * next.  A call from farther ahead is of a clock that was set back since. */
-static void test_a_call_is_repeated_after_a_second_at_most(struct fixture *f)
+TEST_ON(test_a_call_is_repeated_after_a_second_at_most, ON_ALL, IN_SQLOCK)
 {
     sqlock_acquire_options shared = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -113,10 +113,3 @@ static void test_a_call_is_repeated_after_a_second_at_most(struct fixture *f)
     pass_on(f, lock, "l", 60, 1);
     lock_end(lock);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_only_who_gave_no_sign_loses_its_ticket, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_who_was_called_just_now_has_its_second, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_call_is_repeated_after_a_second_at_most, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_passed_on = TOPIC(tests);

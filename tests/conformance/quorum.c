@@ -115,7 +115,7 @@ static void trio_break(struct trio *t, unsigned i)
 
 /* --- what is refused --- */
 
-static void test_what_is_no_quorum_is_refused(struct fixture *f)
+TEST_ON(test_what_is_no_quorum_is_refused, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
     sqlock_options of_threads = trio_options(t);
@@ -164,7 +164,7 @@ static void test_what_is_no_quorum_is_refused(struct fixture *f)
     trio_close(t);
 }
 
-static void test_calls_out_of_turn_are_refused(struct fixture *f)
+TEST_ON(test_calls_out_of_turn_are_refused, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
     sqlock_quorum *q = quorum_obtain(t, t->a, false);
@@ -219,7 +219,7 @@ static int ask_in_child(struct trio *t, sqlock_quorum *q)
 }
 
 /* A child touches nothing of its parent's. */
-static void test_a_child_has_no_quorum(struct fixture *f)
+TEST_ON(test_a_child_has_no_quorum, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
     sqlock_quorum *held = quorum_obtain(t, t->a, false);
@@ -285,7 +285,7 @@ static void use_in_on_event(struct use *use, sqlock_registry *registry,
 }
 
 /* In on_event of the first or of another registry nothing is done. */
-static void test_on_event_of_a_member_uses_no_quorum(struct fixture *f)
+TEST_ON(test_on_event_of_a_member_uses_no_quorum, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
 
@@ -459,8 +459,8 @@ static bool cross(struct trio *t, sqlock_quorum *q, struct within *ours)
     return theirs->rc == SQLOCK_EINUSE;
 }
 
-static void
-test_what_on_lost_may_not_release_is_released_later(struct fixture *f)
+TEST_ON(test_what_on_lost_may_not_release_is_released_later, ON_SQLITE,
+        IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
     const sqlock_options options = trio_options(t);
@@ -486,7 +486,7 @@ test_what_on_lost_may_not_release_is_released_later(struct fixture *f)
 
 /* The quorum was lost before the last lock was granted, which does not
  * count. */
-static void test_what_a_release_cannot_leave_is_left_later(struct fixture *f)
+TEST_ON(test_what_a_release_cannot_leave_is_left_later, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
     sqlock_options options = trio_options(t);
@@ -521,15 +521,3 @@ static void test_what_a_release_cannot_leave_is_left_later(struct fixture *f)
     tap_reset();
     trio_close(t);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_what_is_no_quorum_is_refused, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_calls_out_of_turn_are_refused, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_a_child_has_no_quorum, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_on_event_of_a_member_uses_no_quorum, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_what_on_lost_may_not_release_is_released_later, ON_SQLITE,
-            IN_SQLOCK),
-    TEST_ON(test_what_a_release_cannot_leave_is_left_later, ON_SQLITE,
-            IN_SQLOCK),
-};
-const struct topic topic_quorum = TOPIC(tests);

@@ -43,7 +43,7 @@ static sqlock_registry *own_region(struct fixture *f, char region[64])
 
 /* A stranger has written the last key: of no more characters than ours, but of
  * more bytes. */
-static void test_a_key_of_any_length_goes(struct fixture *f)
+TEST_ON(test_a_key_of_any_length_goes, ON_SQLITE, IN_ALL)
 {
     static const char key[] =
         "z-\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
@@ -58,7 +58,7 @@ static void test_a_key_of_any_length_goes(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_old_rows_go_and_young_ones_stay(struct fixture *f)
+TEST(test_old_rows_go_and_young_ones_stay)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -85,7 +85,7 @@ static void test_old_rows_go_and_young_ones_stay(struct fixture *f)
 }
 
 /* Its tickets may be of those who wait, if a clock has stepped. */
-static void test_a_row_with_tickets_stays_a_day_longer(struct fixture *f)
+TEST_ON(test_a_row_with_tickets_stays_a_day_longer, ON_ALL, IN_SQLOCK)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -107,7 +107,7 @@ static void test_a_row_with_tickets_stays_a_day_longer(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_many_old_rows_go_in_batches(struct fixture *f)
+TEST(test_many_old_rows_go_in_batches)
 {
     char region[64];
     sqlock_registry *registry = own_region(f, region);
@@ -127,7 +127,7 @@ static void test_many_old_rows_go_in_batches(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_retention_out_of_bounds_is_refused(struct fixture *f)
+TEST(test_retention_out_of_bounds_is_refused)
 {
     static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
     size_t i;
@@ -185,8 +185,7 @@ static int reap_on(struct worker *worker)
     return 0;
 }
 
-static void
-test_F31_reaping_never_touches_a_lease_that_is_renewed(struct fixture *f)
+TEST(test_F31_reaping_never_touches_a_lease_that_is_renewed)
 {
     struct race race = {.reaper = f->b, .rounds = check_scale(150, 50000)};
     struct workers workers;
@@ -196,13 +195,3 @@ test_F31_reaping_never_touches_a_lease_that_is_renewed(struct fixture *f)
     workers_join(&workers);
     lock_drop(race.lock);
 }
-
-static const struct test tests[] = {
-    TEST(test_old_rows_go_and_young_ones_stay),
-    TEST_ON(test_a_key_of_any_length_goes, ON_SQLITE, IN_ALL),
-    TEST_ON(test_a_row_with_tickets_stays_a_day_longer, ON_ALL, IN_SQLOCK),
-    TEST(test_many_old_rows_go_in_batches),
-    TEST(test_retention_out_of_bounds_is_refused),
-    TEST(test_F31_reaping_never_touches_a_lease_that_is_renewed),
-};
-const struct topic topic_reap = TOPIC(tests);

@@ -49,7 +49,7 @@ static int refuse(void *context, const struct tap_event *event)
     return 0;
 }
 
-static void test_a_renewal_that_is_refused_is_told(struct fixture *f)
+TEST_ON(test_a_renewal_that_is_refused_is_told, ON_ALL, IN_SQLOCK)
 {
     static struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     sqlock_options options = fixture_options(f);
@@ -86,8 +86,3 @@ static void test_a_renewal_that_is_refused_is_told(struct fixture *f)
     }
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_renewal_that_is_refused_is_told, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_refused = TOPIC(tests);

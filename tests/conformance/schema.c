@@ -154,8 +154,7 @@ static void refuse_all(struct fixture *f, const struct misfit *misfits,
     check_row(NULL);
 }
 
-static void
-test_a_missing_table_names_the_command_that_makes_it(struct fixture *f)
+TEST_ON(test_a_missing_table_names_the_command_that_makes_it, ON_ALL, IN_SQLOCK)
 {
     struct place place;
 
@@ -164,7 +163,7 @@ test_a_missing_table_names_the_command_that_makes_it(struct fixture *f)
     expect_refused(&place, "sqlock init");
 }
 
-static void test_creating_makes_a_table_that_is_found(struct fixture *f)
+TEST(test_creating_makes_a_table_that_is_found)
 {
     struct place place;
 
@@ -174,7 +173,7 @@ static void test_creating_makes_a_table_that_is_found(struct fixture *f)
     place_drop(&place);
 }
 
-static void test_creating_again_changes_nothing(struct fixture *f)
+TEST(test_creating_again_changes_nothing)
 {
     sqlock_options options = fixture_options(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -224,7 +223,7 @@ static int creation_after(void *context, const struct tap_event *event, int rc)
 /* After a CREATE TABLE that failed, or got no answer, the library looks for the
  * table: if it exists, the call succeeds.  Otherwise the code says why it does
  * not, and the next call creates it. */
-static void test_a_failed_creation_says_why(struct fixture *f)
+TEST_ON(test_a_failed_creation_says_why, ON_ALL, IN_SQLOCK)
 {
     static struct creation rows[] = {
         {.name = "answer lost", .after = SQLOCK_EUNCERTAIN, .expected = 0},
@@ -264,7 +263,8 @@ static void test_a_failed_creation_says_why(struct fixture *f)
 
 /* Another session's open transaction has created the table, or has SQLite's
  * write lock: EBUSY.  After its rollback the table can be created. */
-static void test_creating_beside_an_unfinished_transaction(struct fixture *f)
+TEST_ON(test_creating_beside_an_unfinished_transaction, ON_POSTGRES | ON_SQLITE,
+        IN_SQLOCK)
 {
     struct place place;
     uint32_t usual_ms;
@@ -283,7 +283,7 @@ static void test_creating_beside_an_unfinished_transaction(struct fixture *f)
     place_drop(&place);
 }
 
-static void test_creating_over_another_layout_is_a_conflict(struct fixture *f)
+TEST(test_creating_over_another_layout_is_a_conflict)
 {
     sqlock_options options = fixture_options(f);
     int layout;
@@ -312,7 +312,7 @@ static void run_text(struct fixture *f, char *text)
     }
 }
 
-static void test_the_schema_text_can_be_run_by_hand(struct fixture *f)
+TEST(test_the_schema_text_can_be_run_by_hand)
 {
     struct place place;
     char *text;
@@ -328,7 +328,7 @@ static void test_the_schema_text_can_be_run_by_hand(struct fixture *f)
 
 /* Tables with the columns of Spring's documentation and the database's default
  * collation can be used. */
-static void test_springs_own_tables_are_recognized(struct fixture *f)
+TEST_ON(test_springs_own_tables_are_recognized, ON_ALL, IN_SPRING)
 {
     struct shape shape = {.has_expiry = f->layout == SQLOCK_LAYOUT_SPRING7};
     struct place place;
@@ -347,8 +347,7 @@ static void test_springs_own_tables_are_recognized(struct fixture *f)
     place_drop(&place);
 }
 
-static void
-test_F37_a_table_without_its_primary_key_is_refused(struct fixture *f)
+TEST_ON(test_F37_a_table_without_its_primary_key_is_refused, ON_ALL, IN_SQLOCK)
 {
     static const char words[] = "primary key";
     static const struct misfit misfits[] = {
@@ -384,7 +383,7 @@ static void drop_primary_key(struct fixture *f, const char *table)
 
 /* The primary key is dropped while a registry is open, and a key gets a second
  * row.  Opening a registry and reading the lock fail with ESCHEMA. */
-static void test_F37_two_rows_for_one_key_are_an_error(struct fixture *f)
+TEST_ON(test_F37_two_rows_for_one_key_are_an_error, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *late = (sqlock_registry *)1;
     sqlock_info *info = NULL;
@@ -410,7 +409,7 @@ static void test_F37_two_rows_for_one_key_are_an_error(struct fixture *f)
     place_drop(&place);
 }
 
-static void test_missing_columns_are_named(struct fixture *f)
+TEST_ON(test_missing_columns_are_named, ON_ALL, IN_SQLOCK)
 {
     static const char *const columns[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
                                           "CREATED_DATE"};
@@ -439,7 +438,7 @@ static void test_missing_columns_are_named(struct fixture *f)
     }
 }
 
-static void test_only_some_of_our_columns_are_refused(struct fixture *f)
+TEST_ON(test_only_some_of_our_columns_are_refused, ON_ALL, IN_SQLOCK)
 {
     static const struct misfit misfits[] = {
         {"FENCE without EXPIRED_AFTER", ON_ALL, "FENCE",
@@ -455,7 +454,7 @@ static void test_only_some_of_our_columns_are_refused(struct fixture *f)
     REFUSE(f, misfits);
 }
 
-static void test_wrong_types_are_refused(struct fixture *f)
+TEST_ON(test_wrong_types_are_refused, ON_ALL, IN_SQLOCK)
 {
     static const struct misfit misfits[] = {
         {"CREATED_DATE is a text", ON_ALL, "CREATED_DATE",
@@ -476,7 +475,7 @@ static void test_wrong_types_are_refused(struct fixture *f)
 
 /* MySQL converts TIMESTAMP by the session's time zone; a DATE has no time;
  * SQLite's times are integers. */
-static void test_F13_types_that_lose_time_are_refused(struct fixture *f)
+TEST_ON(test_F13_types_that_lose_time_are_refused, ON_ALL, IN_SQLOCK)
 {
     static const char words[] = "CREATED_DATE";
     static const struct misfit misfits[] = {
@@ -488,7 +487,7 @@ static void test_F13_types_that_lose_time_are_refused(struct fixture *f)
     REFUSE(f, misfits);
 }
 
-static void test_F61_tables_that_forget_are_refused(struct fixture *f)
+TEST_ON(test_F61_tables_that_forget_are_refused, ON_SERVERS, IN_SQLOCK)
 {
     static const struct misfit misfits[] = {
         {"unlogged", ON_POSTGRES, "unlogged",
@@ -500,7 +499,7 @@ static void test_F61_tables_that_forget_are_refused(struct fixture *f)
     REFUSE(f, misfits);
 }
 
-static void test_a_view_is_refused(struct fixture *f)
+TEST_ON(test_a_view_is_refused, ON_ALL, IN_SQLOCK)
 {
     struct place place;
 
@@ -513,7 +512,7 @@ static void test_a_view_is_refused(struct fixture *f)
 
 /* The prefix names the schema of the fixture's table, too: both registries use
  * one table.  A schema that does not exist is refused. */
-static void test_a_prefix_may_name_the_schema(struct fixture *f)
+TEST_ON(test_a_prefix_may_name_the_schema, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     char schema[64] = "main";
@@ -542,7 +541,7 @@ static void test_a_prefix_may_name_the_schema(struct fixture *f)
 }
 
 /* The table is dropped while a registry with a held lock is open. */
-static void test_a_table_that_goes_is_told(struct fixture *f)
+TEST_ON(test_a_table_that_goes_is_told, ON_ALL, IN_ALL)
 {
     sqlock_registry *registry;
     sqlock_lock *lock;
@@ -560,28 +559,3 @@ static void test_a_table_that_goes_is_told(struct fixture *f)
     assert_false(sqlock_is_held(lock));
     (void)sqlock_registry_close(registry, NULL);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_missing_table_names_the_command_that_makes_it, ON_ALL,
-            IN_SQLOCK),
-    TEST(test_creating_makes_a_table_that_is_found),
-    TEST(test_creating_again_changes_nothing),
-    TEST_ON(test_a_failed_creation_says_why, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_creating_beside_an_unfinished_transaction,
-            ON_POSTGRES | ON_SQLITE, IN_SQLOCK),
-    TEST(test_creating_over_another_layout_is_a_conflict),
-    TEST(test_the_schema_text_can_be_run_by_hand),
-    TEST_ON(test_springs_own_tables_are_recognized, ON_ALL, IN_SPRING),
-    TEST_ON(test_F37_a_table_without_its_primary_key_is_refused, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_F37_two_rows_for_one_key_are_an_error, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_missing_columns_are_named, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_only_some_of_our_columns_are_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_wrong_types_are_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_F13_types_that_lose_time_are_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_F61_tables_that_forget_are_refused, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_view_is_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_prefix_may_name_the_schema, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_table_that_goes_is_told, ON_ALL, IN_ALL),
-};
-const struct topic topic_schema = TOPIC(tests);

@@ -25,7 +25,7 @@ static void make_role(struct fixture *f, struct login *login, const char *first)
                   login->parts.user, first);
 }
 
-static void test_a_table_that_is_shadowed_later_stays_ours(struct fixture *f)
+TEST_ON(test_a_table_that_is_shadowed_later_stays_ours, ON_POSTGRES, IN_ALL)
 {
     sqlock_registry *holder;
     sqlock_registry *other;
@@ -58,7 +58,7 @@ static void test_a_table_that_is_shadowed_later_stays_ours(struct fixture *f)
     login_drop(&login, f);
 }
 
-static void test_a_schema_may_have_an_apostrophe(struct fixture *f)
+TEST_ON(test_a_schema_may_have_an_apostrophe, ON_POSTGRES, IN_ALL)
 {
     sqlock_registry *registry;
     struct login login;
@@ -109,8 +109,8 @@ static void drop_beside(struct fixture *f, const char *prefix)
 
 /* The tables of what was done once, and of stock, are made in no second place,
  * whichever of those of stock is found in the first. */
-static void
-test_tables_elsewhere_beside_that_of_locks_are_told(struct fixture *f)
+TEST_ON(test_tables_elsewhere_beside_that_of_locks_are_told, ON_POSTGRES,
+        IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct login login;
@@ -142,7 +142,7 @@ test_tables_elsewhere_beside_that_of_locks_are_told(struct fixture *f)
 }
 
 /* Of stock's tables the first is not found, or only the first. */
-static void test_a_stock_that_is_elsewhere_is_not_opened(struct fixture *f)
+TEST_ON(test_a_stock_that_is_elsewhere_is_not_opened, ON_POSTGRES, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
@@ -190,7 +190,7 @@ static void test_a_stock_that_is_elsewhere_is_not_opened(struct fixture *f)
 }
 
 /* A role whose sessions find no table, or another one than the fixture's. */
-static void test_a_table_elsewhere_of_the_same_name_is_told(struct fixture *f)
+TEST_ON(test_a_table_elsewhere_of_the_same_name_is_told, ON_POSTGRES, IN_ALL)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
@@ -247,7 +247,7 @@ static void test_a_table_elsewhere_of_the_same_name_is_told(struct fixture *f)
 }
 
 /* The names differ in their capitals, which count on some servers. */
-static void test_a_table_of_other_capitals_is_told(struct fixture *f)
+TEST_ON(test_a_table_of_other_capitals_is_told, ON_MYSQL, IN_ALL)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
@@ -278,7 +278,7 @@ static void test_a_table_of_other_capitals_is_told(struct fixture *f)
 }
 
 /* A relative path leads to another file from another directory. */
-static void test_the_file_is_told(struct fixture *f)
+TEST_ON(test_the_file_is_told, ON_SQLITE, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     struct diagnosis found = diagnosis_make(f, f->url, &options);
@@ -289,18 +289,3 @@ static void test_the_file_is_told(struct fixture *f)
                     strchr(f->url, '/'));
     diagnosis_clear(&found);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_table_that_is_shadowed_later_stays_ours, ON_POSTGRES,
-            IN_ALL),
-    TEST_ON(test_a_schema_may_have_an_apostrophe, ON_POSTGRES, IN_ALL),
-    TEST_ON(test_a_table_elsewhere_of_the_same_name_is_told, ON_POSTGRES,
-            IN_ALL),
-    TEST_ON(test_tables_elsewhere_beside_that_of_locks_are_told, ON_POSTGRES,
-            IN_SQLOCK),
-    TEST_ON(test_a_stock_that_is_elsewhere_is_not_opened, ON_POSTGRES,
-            IN_SQLOCK),
-    TEST_ON(test_a_table_of_other_capitals_is_told, ON_MYSQL, IN_ALL),
-    TEST_ON(test_the_file_is_told, ON_SQLITE, IN_SQLOCK),
-};
-const struct topic topic_search_path = TOPIC(tests);

@@ -81,7 +81,7 @@ static void add_copies(struct fixture *f, unsigned count)
     free(text);
 }
 
-static void test_a_full_lock_is_refused(struct fixture *f)
+TEST_ON(test_a_full_lock_is_refused, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
@@ -104,7 +104,7 @@ static void test_a_full_lock_is_refused(struct fixture *f)
 /* --- its age, and the doctor --- */
 
 /* The lock was shared before the other was taken, but by another. */
-static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(struct fixture *f)
+TEST_ON(test_a_shared_lock_is_as_old_as_its_oldest_sharer, ON_ALL, IN_SQLOCK)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
     sqlock_options own = fixture_options(f);
@@ -145,7 +145,7 @@ static void test_a_shared_lock_is_as_old_as_its_oldest_sharer(struct fixture *f)
 
 /* Nobody who shares a lock is taken for a Spring service, nor for one whose
  * clock is off. */
-static void test_the_doctor_knows_shared_locks(struct fixture *f)
+TEST_ON(test_the_doctor_knows_shared_locks, ON_ALL, IN_SQLOCK)
 {
     sqlock_options own = fixture_options(f);
     struct diagnosis found;
@@ -168,11 +168,3 @@ static void test_the_doctor_knows_shared_locks(struct fixture *f)
     registry_end(one);
     registry_end(two);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_full_lock_is_refused, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_shared_lock_is_as_old_as_its_oldest_sharer, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_the_doctor_knows_shared_locks, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_shares = TOPIC(tests);

@@ -98,7 +98,7 @@ static void assert_all(const struct spelt *spelt, int rc)
         assert_int_equal(spelt->results[i], rc);
 }
 
-static void test_many_of_other_spellings(struct fixture *f)
+TEST_ON(test_many_of_other_spellings, ON_ALL, IN_SQLOCK)
 {
     struct spelt spelt;
 
@@ -118,7 +118,7 @@ static void test_many_of_other_spellings(struct fixture *f)
 }
 
 /* The renewer sends the statement for many, also for one. */
-static void test_another_spelling_is_renewed(struct fixture *f)
+TEST_ON(test_another_spelling_is_renewed, ON_ALL, IN_SQLOCK)
 {
     sqlock_acquire_options renewed = SQLOCK_ACQUIRE_INIT;
     sqlock_stats stats = SQLOCK_STATS_INIT;
@@ -139,7 +139,7 @@ static void test_another_spelling_is_renewed(struct fixture *f)
 }
 
 /* A transaction has the row of one, which is passed over, and not lost. */
-static void test_another_spelling_is_passed_over(struct fixture *f)
+TEST_ON(test_another_spelling_is_passed_over, ON_SERVERS, IN_SQLOCK)
 {
     struct spelt spelt;
     struct sql other;
@@ -164,7 +164,7 @@ static void test_another_spelling_is_passed_over(struct fixture *f)
 }
 
 /* The row is theirs: whoever waits for it waits until they give it. */
-static void test_another_spelling_is_waited_for(struct fixture *f)
+TEST_ON(test_another_spelling_is_waited_for, ON_ALL, IN_SQLOCK)
 {
     struct spelt spelt;
     sqlock_lock *theirs;
@@ -186,11 +186,3 @@ static void test_another_spelling_is_waited_for(struct fixture *f)
     assert_ok(sqlock_release_many(spelt.locks, COUNT, spelt.results, &f->err));
     spelt_close(&spelt, f);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_many_of_other_spellings, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_another_spelling_is_renewed, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_another_spelling_is_passed_over, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_another_spelling_is_waited_for, ON_ALL, IN_SQLOCK),
-};
-const struct topic topic_spellings = TOPIC(tests);

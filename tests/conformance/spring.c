@@ -114,7 +114,7 @@ static int mixed(struct worker *worker)
     return rc;
 }
 
-static void test_peers_and_ours_exclude_each_other_under_load(struct fixture *f)
+TEST(test_peers_and_ours_exclude_each_other_under_load)
 {
     struct mix mix = {.fixture = f, .rounds = check_scale(15, 500)};
     sqlock_options options = fixture_options(f);
@@ -243,7 +243,7 @@ static void check_chance(struct fixture *f, struct rush *ours)
 
 /* A peer that nobody has seen, and that is not notified of a release, has its
  * first turn and then more, while ours use the lock without a pause. */
-static void test_a_peer_has_its_chance_beside_ours(struct fixture *f)
+TEST_ON(test_a_peer_has_its_chance_beside_ours, ON_SERVERS, IN_SQLOCK)
 {
     static const struct rush kinds[] = {
         {.what = "threads of one process", .registries = 1},
@@ -268,7 +268,7 @@ static void test_a_peer_has_its_chance_beside_ours(struct fixture *f)
 /* Our release sets the end of the lease far back, so that a peer whose clock is
  * behind sees at once that the lock is free.  sqlock_show() still tells when it
  * was released. */
-static void test_a_peer_with_a_late_clock_need_not_wait(struct fixture *f)
+TEST_ON(test_a_peer_with_a_late_clock_need_not_wait, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t released_us;
@@ -286,10 +286,3 @@ static void test_a_peer_with_a_late_clock_need_not_wait(struct fixture *f)
     sqlock_info_free(info, 1);
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST(test_peers_and_ours_exclude_each_other_under_load),
-    TEST_ON(test_a_peer_has_its_chance_beside_ours, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_peer_with_a_late_clock_need_not_wait, ON_SERVERS, IN_SQLOCK),
-};
-const struct topic topic_spring = TOPIC(tests);

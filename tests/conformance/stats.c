@@ -26,7 +26,7 @@ static sqlock_stats stats_of(struct fixture *f, sqlock_registry *registry)
     return stats;
 }
 
-static void test_each_end_of_an_acquisition_counts(struct fixture *f)
+TEST(test_each_end_of_an_acquisition_counts)
 {
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -63,7 +63,7 @@ static void test_each_end_of_an_acquisition_counts(struct fixture *f)
 }
 
 /* Of a server that may have forgotten leases also that. */
-static void test_opening_asks_one_question(struct fixture *f)
+TEST(test_opening_asks_one_question)
 {
     sqlock_registry *registry = fixture_registry(f, NULL);
     char epoch[SQLOCK_EPOCH_SIZE] = "";
@@ -77,7 +77,7 @@ static void test_opening_asks_one_question(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_a_thread_alone_needs_one_connection(struct fixture *f)
+TEST(test_a_thread_alone_needs_one_connection)
 {
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -89,7 +89,7 @@ static void test_a_thread_alone_needs_one_connection(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_many_count_each(struct fixture *f)
+TEST(test_many_count_each)
 {
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *locks[3];
@@ -157,7 +157,7 @@ static sqlock_registry *listening(struct fixture *f, sqlock_level level)
     return fixture_registry(f, &options);
 }
 
-static void test_grants_and_releases_are_events_of_debugging(struct fixture *f)
+TEST(test_grants_and_releases_are_events_of_debugging)
 {
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_DEBUG);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -178,7 +178,7 @@ static void test_grants_and_releases_are_events_of_debugging(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_a_lost_lease_is_told_and_counted_once(struct fixture *f)
+TEST_ON(test_a_lost_lease_is_told_and_counted_once, ON_ALL, HAS_EXPIRY)
 {
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_INFO);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -203,7 +203,7 @@ static void test_a_lost_lease_is_told_and_counted_once(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_a_watched_lease_that_ends_is_told(struct fixture *f)
+TEST(test_a_watched_lease_that_ends_is_told)
 {
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -230,7 +230,7 @@ static void assert_readable(int fd)
 }
 
 /* A descriptor that is asked for after the loss tells of it, too. */
-static void test_a_loss_is_one_event_when_it_is_watched_again(struct fixture *f)
+TEST(test_a_loss_is_one_event_when_it_is_watched_again)
 {
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -252,8 +252,7 @@ static void test_a_loss_is_one_event_when_it_is_watched_again(struct fixture *f)
 }
 
 /* Nobody watches the lease, which another owner of the process gets. */
-static void
-test_a_lease_that_was_set_aside_is_told_by_its_release(struct fixture *f)
+TEST(test_a_lease_that_was_set_aside_is_told_by_its_release)
 {
     sqlock_registry *registry = listening(f, SQLOCK_LEVEL_WARNING);
     sqlock_lock *first = lock_obtain(registry, f->name);
@@ -272,7 +271,7 @@ test_a_lease_that_was_set_aside_is_told_by_its_release(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_a_struct_of_another_size_is_refused(struct fixture *f)
+TEST(test_a_struct_of_another_size_is_refused)
 {
     sqlock_stats stats = {0};
     size_t first = offsetof(sqlock_stats, granted);
@@ -289,17 +288,3 @@ static void test_a_struct_of_another_size_is_refused(struct fixture *f)
     assert_int_equal(stats.size, first);
     assert_int_equal(stats.granted, 7777777);
 }
-
-static const struct test tests[] = {
-    TEST(test_each_end_of_an_acquisition_counts),
-    TEST(test_opening_asks_one_question),
-    TEST(test_a_thread_alone_needs_one_connection),
-    TEST(test_many_count_each),
-    TEST(test_grants_and_releases_are_events_of_debugging),
-    TEST_ON(test_a_lost_lease_is_told_and_counted_once, ON_ALL, HAS_EXPIRY),
-    TEST(test_a_watched_lease_that_ends_is_told),
-    TEST(test_a_loss_is_one_event_when_it_is_watched_again),
-    TEST(test_a_lease_that_was_set_aside_is_told_by_its_release),
-    TEST(test_a_struct_of_another_size_is_refused),
-};
-const struct topic topic_stats = TOPIC(tests);

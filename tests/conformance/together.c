@@ -136,13 +136,13 @@ static void share_statements(struct fixture *f, uint32_t pool_size)
     disperse(&crowd, f);
 }
 
-static void test_threads_that_wait_share_statements(struct fixture *f)
+TEST(test_threads_that_wait_share_statements)
 {
     share_statements(f, 2);
 }
 
 /* A connection for each thread does not let each send alone. */
-static void test_threads_share_statements_in_a_large_pool(struct fixture *f)
+TEST_ON(test_threads_share_statements_in_a_large_pool, ON_SERVERS, IN_SQLOCK)
 {
     share_statements(f, THREADS);
 }
@@ -159,7 +159,7 @@ static int lose_some(void *context, const struct tap_event *event, int rc)
     return SQLOCK_EUNCERTAIN;
 }
 
-static void test_a_shared_statement_without_an_answer(struct fixture *f)
+TEST(test_a_shared_statement_without_an_answer)
 {
     struct crowd crowd;
     struct workers workers;
@@ -190,7 +190,7 @@ static int be_refused_or_not(struct worker *worker)
     return 0;
 }
 
-static void test_a_locked_row_holds_up_no_other(struct fixture *f)
+TEST_ON(test_a_locked_row_holds_up_no_other, ON_POSTGRES | ON_MYSQL, IN_SQLOCK)
 {
     struct crowd crowd;
     struct workers workers;
@@ -251,7 +251,7 @@ static int claim_often(struct worker *worker)
  * because of the table or the server: each is told that, and is not sent alone
  * with what is left of its time, after which nobody would know what became of
  * it. */
-static void test_a_refusal_of_several_is_each_ones(struct fixture *f)
+TEST_ON(test_a_refusal_of_several_is_each_ones, ON_SERVERS, IN_SQLOCK)
 {
     static const int refusals[] = {SQLOCK_EBUSY, SQLOCK_ECANCELED};
     struct refusal r;
@@ -310,7 +310,7 @@ static void claim_at_once(struct alike *alike)
 
 /* With raw keys, "key" and "KEY" are one lock where the column compares so:
  * one statement about both would grant it twice. */
-static void test_keys_of_one_row_have_one_owner(struct fixture *f)
+TEST_ON(test_keys_of_one_row_have_one_owner, ON_SERVERS, IN_SQLOCK)
 {
     static const char table[] = "alike_LOCK";
     sqlock_options options = fixture_options(f);
@@ -387,7 +387,7 @@ static void *die(void *worker)
 
 /* The first thread leads, and so does the second, for the third and fourth:
  * those that are cancelled meanwhile go on to the end of the call. */
-static void test_cancelled_threads_finish_their_statement(struct fixture *f)
+TEST(test_cancelled_threads_finish_their_statement)
 {
     struct held held = {0};
     struct worker workers[4] = {0};
@@ -436,7 +436,7 @@ static void *wait_and_die(void *worker)
 
 /* It gets the lock, and all that the call does besides: it reads the descriptor
  * of the loss, with a mutex locked that every call needs. */
-static void test_a_cancelled_waiter_finishes_its_call(struct fixture *f)
+TEST(test_a_cancelled_waiter_finishes_its_call)
 {
     struct crowd crowd;
     struct worker worker = {.context = &crowd, .rc = 1};
@@ -457,17 +457,3 @@ static void test_a_cancelled_waiter_finishes_its_call(struct fixture *f)
     lock_take(crowd.locks[1], 0);
     registry_end(crowd.registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_threads_that_wait_share_statements),
-    TEST_ON(test_threads_share_statements_in_a_large_pool, ON_SERVERS,
-            IN_SQLOCK),
-    TEST(test_a_shared_statement_without_an_answer),
-    TEST_ON(test_a_locked_row_holds_up_no_other, ON_POSTGRES | ON_MYSQL,
-            IN_SQLOCK),
-    TEST_ON(test_a_refusal_of_several_is_each_ones, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_keys_of_one_row_have_one_owner, ON_SERVERS, IN_SQLOCK),
-    TEST(test_cancelled_threads_finish_their_statement),
-    TEST(test_a_cancelled_waiter_finishes_its_call),
-};
-const struct topic topic_together = TOPIC(tests);

@@ -54,7 +54,8 @@ static pid_t waits_for(struct sql *sql, int64_t session)
  * The peer commits, and a second claim is made.  If that is granted and
  * released, the peer acquires and releases once more.  Then the first claim
  * goes on.  The tokens must rise in the order of the grants. */
-static void test_F30_tokens_rise_past_a_claim_behind_a_peer(struct fixture *f)
+TEST_ON(test_F30_tokens_rise_past_a_claim_behind_a_peer, ON_POSTGRES,
+        HAS_EXPIRY)
 {
     struct claims claims = {.granted = 0};
     struct claim first = {.claims = &claims,
@@ -95,9 +96,3 @@ static void test_F30_tokens_rise_past_a_claim_behind_a_peer(struct fixture *f)
     assert_int_equal(atomic_load(&claims.released), 2);
     assert_less(claims.tokens[0], claims.tokens[1]);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_F30_tokens_rise_past_a_claim_behind_a_peer, ON_POSTGRES,
-            HAS_EXPIRY),
-};
-const struct topic topic_tokens = TOPIC(tests);

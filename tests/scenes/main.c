@@ -8,7 +8,6 @@
 
 #include "actor.h"
 #include "play.h"
-#include "random.h"
 #include "support/shop.h"
 #include "support/suite_main.h"
 
@@ -18,7 +17,7 @@ static void test_scene(struct fixture *f)
 }
 
 /* Make a test of each scene. */
-static void make_tests(struct topic *topic, const struct scenes *scenes)
+static void make_tests(const struct scenes *scenes)
 {
     struct test *tests = calloc(scenes->count, sizeof *tests);
 
@@ -29,23 +28,21 @@ static void make_tests(struct topic *topic, const struct scenes *scenes)
 
         tests[i] = (struct test){.name = scene->test,
                                  .body = test_scene,
+                                 .file = "",
                                  .databases = scene->databases,
                                  .layouts = scene->layouts,
                                  .stops_server = scene->stops_server,
                                  .locks_rows = scene->locks_rows,
                                  .data = scene};
+        tests_add(&tests[i]);
     }
-    *topic = (struct topic){.tests = tests, .count = scenes->count};
 }
 
 int main(int argc, char **argv)
 {
-    static struct topic written;
-    static const struct topic *const topics[] = {&written, &topic_random, NULL};
     static const struct suite_main suite = {
         .name = "scenes",
         .about = "what several owners of locks may expect, a step a line",
-        .topics = topics,
         .lanes = 3,
         .stops_servers = true,
         .campaign_seconds = 5000,
@@ -59,6 +56,6 @@ int main(int argc, char **argv)
         return actor_main();
     if (!scenes_read(&scenes, folder != NULL ? folder : "tests/scenes"))
         return 2;
-    make_tests(&written, &scenes);
+    make_tests(&scenes);
     return suite_main(&suite, argc, argv);
 }

@@ -5,7 +5,7 @@
  * A run that differs is cut down to the steps that it needs, and printed as a
  * scene with its seed; SQLOCK_TEST_SEED=N makes the same runs again.
  */
-#include "random.h"
+#include "support/suite_main.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,7 +196,7 @@ static void close_run(struct run *run)
     play_close(&run->play);
 }
 
-static void test_random_steps_go_as_in_the_model(struct fixture *f)
+TEST_ON(test_random_steps_go_as_in_the_model, ON_ALL, HAS_EXPIRY)
 {
     static struct run run;
     int64_t until = check_deadline_ns(check_scale(5, 3600) * INT64_C(1000));
@@ -218,8 +218,3 @@ static void test_random_steps_go_as_in_the_model(struct fixture *f)
     print_message("%u runs of %d steps\n", runs, RUN_STEPS);
     close_run(&run);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_random_steps_go_as_in_the_model, ON_ALL, HAS_EXPIRY),
-};
-const struct topic topic_random = TOPIC(tests);

@@ -4,7 +4,7 @@
  *
  * The conformance suite does the same with an open registry.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include "db/driver.h"
 #include "sqlock/lease.h"
@@ -12,7 +12,7 @@
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 
-static void test_opening_without_a_place_or_a_url(void)
+TEST(test_opening_without_a_place_or_a_url)
 {
     sqlock_registry *registry = (sqlock_registry *)1;
     sqlock_error err = {0};
@@ -26,7 +26,7 @@ static void test_opening_without_a_place_or_a_url(void)
     assert_int_equal(rc, SQLOCK_EINVAL);
 }
 
-static void test_nothing_may_be_closed_dropped_and_freed(void)
+TEST(test_nothing_may_be_closed_dropped_and_freed)
 {
     sqlock_error err = {0};
     int rc = sqlock_registry_close(NULL, &err);
@@ -41,7 +41,7 @@ static void test_nothing_may_be_closed_dropped_and_freed(void)
     sqlock_info_free(NULL, 3);
 }
 
-static void test_locks_without_a_registry(void)
+TEST(test_locks_without_a_registry)
 {
     sqlock_lock *lock = (sqlock_lock *)1;
     sqlock_error err = {0};
@@ -62,7 +62,7 @@ static void test_locks_without_a_registry(void)
     assert_int_equal(rc, SQLOCK_EINVAL);
 }
 
-static void test_questions_about_nothing(void)
+TEST(test_questions_about_nothing)
 {
     char epoch[SQLOCK_EPOCH_SIZE] = "x";
 
@@ -82,7 +82,7 @@ static void test_questions_about_nothing(void)
     assert_int_equal(sqlock_grace_end(NULL, "reason", NULL), SQLOCK_EINVAL);
 }
 
-static void test_administration_without_a_registry(void)
+TEST(test_administration_without_a_registry)
 {
     sqlock_break_options expected = SQLOCK_BREAK_INIT;
     sqlock_info *rows = (sqlock_info *)1;
@@ -102,7 +102,7 @@ static void test_administration_without_a_registry(void)
     assert_int_equal(removed, 7); /* scalars stay untouched on failure */
 }
 
-static void test_schema_calls_without_arguments(void)
+TEST(test_schema_calls_without_arguments)
 {
     sqlock_error err = {0};
     char *text = (char *)1;
@@ -118,7 +118,7 @@ static void test_schema_calls_without_arguments(void)
     assert_refused(rc);
 }
 
-static void test_keys_without_arguments(void)
+TEST(test_keys_without_arguments)
 {
     char key[SQLOCK_KEY_SIZE] = "unchanged";
     sqlock_error err = {0};
@@ -134,7 +134,7 @@ static void test_keys_without_arguments(void)
     assert_string_equal(key, "unchanged");
 }
 
-static void test_results_without_arguments(void)
+TEST(test_results_without_arguments)
 {
     sqlock_result result = {0};
 
@@ -142,15 +142,3 @@ static void test_results_without_arguments(void)
     sqlock_result_clear(&result);
     assert_int_equal(result.rows, 0);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_opening_without_a_place_or_a_url),
-    UNIT(test_nothing_may_be_closed_dropped_and_freed),
-    UNIT(test_locks_without_a_registry),
-    UNIT(test_questions_about_nothing),
-    UNIT(test_administration_without_a_registry),
-    UNIT(test_schema_calls_without_arguments),
-    UNIT(test_keys_without_arguments),
-    UNIT(test_results_without_arguments),
-};
-const struct suite suite_arguments = SUITE("arguments", tests);

@@ -2,7 +2,7 @@
  * test_batch.c - how many leases have time in one statement, how much time many
  * have, in which parts and halves they are sent, and what is known of each then
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void expect_parts(bool has_parts, uint32_t timeout_ms, size_t count)
     free(batch.items);
 }
 
-static void test_a_statement_has_what_it_has_time_for(void)
+TEST(test_a_statement_has_what_it_has_time_for)
 {
     expect_parts(false, 10, 1);
     expect_parts(false, 10, 20);
@@ -34,7 +34,7 @@ static void test_a_statement_has_what_it_has_time_for(void)
 }
 
 /* Timeouts of hours: a pause of the machine is less. */
-static void test_the_time_grows_with_the_number(void)
+TEST(test_the_time_grows_with_the_number)
 {
     static const struct {
         size_t count;
@@ -73,7 +73,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
 
 /* A part of two, before one that shares its lock, is cut; those behind that one
  * are sent together all the same. */
-static void test_a_short_part_that_is_cut_shortens_no_other(void)
+TEST(test_a_short_part_that_is_cut_shortens_no_other)
 {
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
     struct lk_item items[3 + 600] = {{.lease = {.key = "a"}}};
@@ -148,7 +148,7 @@ static void send_eight(struct lk_batch *batch, struct lk_item items[8],
     assert_int_equal(lk_batch_send_parts(&store, batch, refuse, rc, err), 0);
 }
 
-static void test_what_is_refused_alone_is_found(void)
+TEST(test_what_is_refused_alone_is_found)
 {
     static const int reasons[] = {SQLOCK_EDATABASE, SQLOCK_EINVAL};
 
@@ -176,7 +176,7 @@ static void test_what_is_refused_alone_is_found(void)
 }
 
 /* No other half is sent, nor another part. */
-static void test_an_outage_ends_the_attempts(void)
+TEST(test_an_outage_ends_the_attempts)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns = sqlock_monotonic_ns()};
@@ -192,7 +192,7 @@ static void test_an_outage_ends_the_attempts(void)
 
 /* Each half has the time of a statement, and halves of halves no more than that
  * after the time of the whole. */
-static void test_each_half_has_the_time_of_a_statement(void)
+TEST(test_each_half_has_the_time_of_a_statement)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns =
@@ -209,7 +209,7 @@ static void test_each_half_has_the_time_of_a_statement(void)
         assert_true(refusal.deadlines_ns[i] < batch.deadline_ns + HOUR_NS / 2);
 }
 
-static void test_halves_end_with_the_latest_time_of_the_batch(void)
+TEST(test_halves_end_with_the_latest_time_of_the_batch)
 {
     struct lk_item items[8];
     struct lk_batch batch = {.deadline_ns = sqlock_monotonic_ns(),
@@ -231,7 +231,7 @@ static void test_halves_end_with_the_latest_time_of_the_batch(void)
 
 /* A database refuses all because of one; but one that is locked, or has no
  * connection, does not do better with fewer. */
-static void test_which_failures_are_halved(void)
+TEST(test_which_failures_are_halved)
 {
     static const struct {
         int rc;
@@ -284,7 +284,7 @@ static void share_two(struct lk_batch *batch, struct lk_item items[5], int why,
     assert_int_equal(lk_batch_send_parts(&store, batch, refuse, 0, err), 0);
 }
 
-static void test_a_part_that_fails_hinders_no_renewal(void)
+TEST(test_a_part_that_fails_hinders_no_renewal)
 {
     struct lk_item items[5];
     struct lk_batch batch = {.sent_boot_ns = 5};
@@ -313,7 +313,7 @@ static void test_a_part_that_fails_hinders_no_renewal(void)
 }
 
 /* Nothing is claimed behind it, and it has changed nothing itself. */
-static void test_a_part_that_fails_ends_a_claim(void)
+TEST(test_a_part_that_fails_ends_a_claim)
 {
     static const int reasons[] = {SQLOCK_EBUSY, SQLOCK_ETIMEDOUT,
                                   SQLOCK_EUNREACHABLE, SQLOCK_EDATABASE};
@@ -337,7 +337,7 @@ static void test_a_part_that_fails_ends_a_claim(void)
 
 /* The resolver frees the rows of a claim that may come late: its halves would
  * need other CLIENT_IDs. */
-static void test_a_claim_that_may_come_late_is_not_halved(void)
+TEST(test_a_claim_that_may_come_late_is_not_halved)
 {
     struct lk_store store = {.options = {.statement_timeout_ms = 3600000}};
 
@@ -369,7 +369,7 @@ static void test_a_claim_that_may_come_late_is_not_halved(void)
 /* --- what a statement leaves in its batch --- */
 
 /* A statement that was not sent leaves the time of the one before. */
-static void test_the_time_of_the_last_statement_stays(void)
+TEST(test_the_time_of_the_last_statement_stays)
 {
     struct lk_item item = {.lease = {.asked.ttl_ms = 500}};
     struct lk_batch batch = {.items = &item, .count = 1, .sent_boot_ns = 7};
@@ -387,7 +387,7 @@ static void test_the_time_of_the_last_statement_stays(void)
 
 /* The row of a lease is known by its CLIENT_ID, where the application chooses
  * the keys; where it does not, by the key as well. */
-static void test_the_owner_of_a_row_is_found(void)
+TEST(test_the_owner_of_a_row_is_found)
 {
     struct lk_store store = {.options = {.key_rule = SQLOCK_KEY_RAW}};
     struct lk_item items[2] = {
@@ -414,20 +414,3 @@ static void test_the_owner_of_a_row_is_found(void)
     assert_ptr_equal(lk_batch_find_owner(&store, &batch, &result, 0),
                      items + 1);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_statement_has_what_it_has_time_for),
-    UNIT(test_the_time_grows_with_the_number),
-    UNIT(test_a_short_part_that_is_cut_shortens_no_other),
-    UNIT(test_what_is_refused_alone_is_found),
-    UNIT(test_an_outage_ends_the_attempts),
-    UNIT(test_each_half_has_the_time_of_a_statement),
-    UNIT(test_halves_end_with_the_latest_time_of_the_batch),
-    UNIT(test_which_failures_are_halved),
-    UNIT(test_a_part_that_fails_hinders_no_renewal),
-    UNIT(test_a_part_that_fails_ends_a_claim),
-    UNIT(test_a_claim_that_may_come_late_is_not_halved),
-    UNIT(test_the_time_of_the_last_statement_stays),
-    UNIT(test_the_owner_of_a_row_is_found),
-};
-const struct suite suite_batch = SUITE("batches", tests);

@@ -2,7 +2,7 @@
  * test_checks.c - doctor's rules: settings of a server on which locks would not
  * keep their promises (F58, F59, F60, F61, F63, F65), and TLS
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +161,7 @@ static const sqlock_check *find(const struct lk_checks *checks,
     return NULL;
 }
 
-static void test_F58_to_F65_settings_that_locks_depend_on(void)
+TEST(test_F58_to_F65_settings_that_locks_depend_on)
 {
     size_t i;
 
@@ -188,7 +188,7 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void)
 
 /* Without a replica, a binary log or a group, settings about these do not
  * matter. */
-static void test_rules_that_do_not_apply_say_nothing(void)
+TEST(test_rules_that_do_not_apply_say_nothing)
 {
     static const char *const alone[][SETTINGS_MAX] = {
         {"replicas", "0", "synchronous_standby_names", ""},
@@ -213,7 +213,7 @@ static void test_rules_that_do_not_apply_say_nothing(void)
 }
 
 /* Each line that looks like a rule is one. */
-static void test_every_rule_is_read(void)
+TEST(test_every_rule_is_read)
 {
     for (size_t i = 0; lk_drivers[i] != NULL; i++) {
         const char *text = lk_drivers[i]->dialect->doctor;
@@ -239,7 +239,7 @@ static void test_every_rule_is_read(void)
     check_row(NULL);
 }
 
-static void test_F79_findings_are_one_line(void)
+TEST(test_F79_findings_are_one_line)
 {
     struct lk_checks checks = {0};
 
@@ -262,7 +262,7 @@ struct meeting {
 };
 
 /* Encryption alone does not prove which server it is (F77). */
-static void test_F77_tls_is_fine_only_where_the_server_is_known(void)
+TEST(test_F77_tls_is_fine_only_where_the_server_is_known)
 {
     static const struct meeting meetings[] = {
         {"", SQLOCK_TLS_CHECK_NONE, true, SQLOCK_FINE, "none needed"},
@@ -298,12 +298,3 @@ static void test_F77_tls_is_fine_only_where_the_server_is_known(void)
         lk_checks_clear(&checks);
     }
 }
-
-static const struct unit tests[] = {
-    UNIT(test_F77_tls_is_fine_only_where_the_server_is_known),
-    UNIT(test_F58_to_F65_settings_that_locks_depend_on),
-    UNIT(test_rules_that_do_not_apply_say_nothing),
-    UNIT(test_every_rule_is_read),
-    UNIT(test_F79_findings_are_one_line),
-};
-const struct suite suite_checks = SUITE("checks", tests);

@@ -2,11 +2,11 @@
  * test_classify.c - of which statements of the application it is certain that
  * they leave nothing behind on the connection
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include "tx/tx.h"
 
-static void test_statements_that_keep_locks_are_found(void)
+TEST(test_statements_that_keep_locks_are_found)
 {
     static const char *const texts[] = {
         "SELECT 1",
@@ -41,7 +41,7 @@ static void test_statements_that_keep_locks_are_found(void)
     check_row(NULL);
 }
 
-static void test_what_is_not_certain_may_release_locks(void)
+TEST(test_what_is_not_certain_may_release_locks)
 {
     static const char *const texts[] = {
         "",
@@ -85,17 +85,10 @@ static void test_what_is_not_certain_may_release_locks(void)
     check_row(NULL);
 }
 
-static void test_rollbacks_are_found_behind_comments(void)
+TEST(test_rollbacks_are_found_behind_comments)
 {
     assert_true(lk_rolls_back("/* x */ ROLLBACK"));
     assert_true(lk_rolls_back("-- x\nrollback to a"));
     assert_false(lk_rolls_back("/*! SET x = 1 */ ROLLBACK"));
     assert_false(lk_rolls_back("COMMIT"));
 }
-
-static const struct unit tests[] = {
-    UNIT(test_statements_that_keep_locks_are_found),
-    UNIT(test_what_is_not_certain_may_release_locks),
-    UNIT(test_rollbacks_are_found_behind_comments),
-};
-const struct suite suite_classify = SUITE("classify", tests);

@@ -1,12 +1,12 @@
 /*
  * test_clock.c - arithmetic on deadlines: it saturates and never wraps
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include "base/clock.h"
 #include "db/driver.h"
 
-static void test_deadlines_saturate(void)
+TEST(test_deadlines_saturate)
 {
     static const struct {
         int64_t from;
@@ -33,7 +33,7 @@ static void test_deadlines_saturate(void)
                      (long long)lk_after_ms(rows[i].from, rows[i].ms));
 }
 
-static void test_a_deadline_never_lies_before_its_start(void)
+TEST(test_a_deadline_never_lies_before_its_start)
 {
     int64_t ms;
 
@@ -45,7 +45,7 @@ static void test_a_deadline_never_lies_before_its_start(void)
     }
 }
 
-static void test_the_sooner_deadline(void)
+TEST(test_the_sooner_deadline)
 {
     assert_true(lk_sooner(1, 2) == 1);
     assert_true(lk_sooner(2, 1) == 1);
@@ -53,7 +53,7 @@ static void test_the_sooner_deadline(void)
     assert_true(lk_sooner(LK_NEVER, LK_NEVER) == LK_NEVER);
 }
 
-static void test_the_later_deadline(void)
+TEST(test_the_later_deadline)
 {
     assert_true(lk_later(1, 2) == 2);
     assert_true(lk_later(2, -1) == 2);
@@ -62,7 +62,7 @@ static void test_the_later_deadline(void)
     assert_true(lk_after_ns(LK_NEVER, 7) == LK_NEVER);
 }
 
-static void test_clocks_go_forward(void)
+TEST(test_clocks_go_forward)
 {
     int64_t monotonic = sqlock_monotonic_ns();
     int64_t boot = lk_boottime_ns();
@@ -79,7 +79,7 @@ static void test_clocks_go_forward(void)
     assert_true(sqlock_monotonic_ns() >= monotonic + 2000000);
 }
 
-static void test_timespec_of_a_deadline(void)
+TEST(test_timespec_of_a_deadline)
 {
     struct timespec at = lk_timespec(INT64_C(3000000007));
 
@@ -89,13 +89,3 @@ static void test_timespec_of_a_deadline(void)
     assert_true(at.tv_sec > 0);
     assert_in_range(at.tv_nsec, 0, 999999999);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_deadlines_saturate),
-    UNIT(test_a_deadline_never_lies_before_its_start),
-    UNIT(test_the_sooner_deadline),
-    UNIT(test_the_later_deadline),
-    UNIT(test_clocks_go_forward),
-    UNIT(test_timespec_of_a_deadline),
-};
-const struct suite suite_clock = SUITE("clock", tests);

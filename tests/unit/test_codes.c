@@ -2,7 +2,7 @@
  * test_codes.c - what an error of a server says of its statement: that it was
  * not carried out, and why, or that nobody knows
  */
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_MYSQL
 #include "drivers/mysql/errors.h"
@@ -71,7 +71,7 @@ static void check_number(unsigned number, int code)
                      code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE);
 }
 
-static void test_what_an_error_of_mysql_says(void)
+TEST(test_what_an_error_of_mysql_says)
 {
     for (size_t i = 0; i < sizeof running / sizeof *running; i++)
         for (const unsigned *number = running[i].numbers; *number != 0;
@@ -83,7 +83,7 @@ static void test_what_an_error_of_mysql_says(void)
 #endif
 #ifdef SQLOCK_WITH_POSTGRES
 
-static void test_what_an_error_of_postgres_says(void)
+TEST(test_what_an_error_of_postgres_says)
 {
     static const struct {
         const char *sqlstate;
@@ -113,19 +113,5 @@ static void test_what_an_error_of_postgres_says(void)
 #endif
 
 #if defined(SQLOCK_WITH_MYSQL) || defined(SQLOCK_WITH_POSTGRES)
-
-static const struct unit tests[] = {
-#ifdef SQLOCK_WITH_MYSQL
-    UNIT(test_what_an_error_of_mysql_says),
-#endif
-#ifdef SQLOCK_WITH_POSTGRES
-    UNIT(test_what_an_error_of_postgres_says),
-#endif
-};
-const struct suite suite_codes = SUITE("codes", tests);
-
-#else
-
-const struct suite suite_codes = {.name = "codes"};
 
 #endif

@@ -3,7 +3,7 @@
  * database says of the sum.  The connections are SQLite's, on which nothing is
  * sent; without that driver there is no round.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_SQLITE
 
@@ -127,7 +127,10 @@ static void begin(struct round *round, size_t count)
     round->combine.known_left = -1;
 }
 
-static void test_a_round_ends_with_its_first_deadline(void)
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_store, .close = close_store)
+
+SCENE_TEST(test_a_round_ends_with_its_first_deadline)
 {
     struct round round;
 
@@ -149,7 +152,7 @@ static void test_a_round_ends_with_its_first_deadline(void)
 }
 
 /* Also of two. */
-static void test_who_is_refused_is_refused_alone(void)
+SCENE_TEST(test_who_is_refused_is_refused_alone)
 {
     struct round round;
 
@@ -166,7 +169,7 @@ static void test_who_is_refused_is_refused_alone(void)
     assert_string_equal(round.requests[1].err.message, "statement 3");
 }
 
-static void test_an_order_given_twice_has_one_answer(void)
+SCENE_TEST(test_an_order_given_twice_has_one_answer)
 {
     struct round round;
 
@@ -189,7 +192,7 @@ static void test_an_order_given_twice_has_one_answer(void)
 }
 
 /* Nothing is known of the order then, and so nothing of a misuse. */
-static void test_an_order_given_twice_fails_twice(void)
+SCENE_TEST(test_an_order_given_twice_fails_twice)
 {
     struct round round;
 
@@ -216,7 +219,7 @@ static void test_an_order_given_twice_fails_twice(void)
 }
 
 /* One that is answered keeps its answer when the others fail. */
-static void test_an_answer_stands(void)
+SCENE_TEST(test_an_answer_stands)
 {
     struct round round;
 
@@ -240,19 +243,5 @@ static void test_an_answer_stands(void)
     assert_int_equal(round.requests[1].rc, SQLOCK_EORDER);
     assert_int_equal(round.requests[2].rc, 0);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_round_ends_with_its_first_deadline),
-    UNIT(test_who_is_refused_is_refused_alone),
-    UNIT(test_an_order_given_twice_has_one_answer),
-    UNIT(test_an_order_given_twice_fails_twice),
-    UNIT(test_an_answer_stands),
-};
-const struct suite suite_combine =
-    SUITE_IN("combined requests", tests, open_store, close_store);
-
-#else
-
-const struct suite suite_combine = {.name = "combined requests"};
 
 #endif

@@ -2,7 +2,7 @@
  * test_command_line.c - the command line of a holder as others see it, without
  * secrets
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,14 +27,14 @@ static void check(const char *line, const char *expected)
     assert_string_equal(shown, expected);
 }
 
-static void test_plain_words_are_shown(void)
+TEST(test_plain_words_are_shown)
 {
     check("run   --ttl 30 migrate -- ./migrate.sh", " run --ttl 30 migrate -- "
                                                     "./migrate.sh");
     check("/opt/shop/bin/worker 7 -v", " /opt/shop/bin/worker 7 -v");
 }
 
-static void test_what_may_be_a_secret_is_not(void)
+TEST(test_what_may_be_a_secret_is_not)
 {
     check("--url postgresql://u:hunter2@db/shop x",
           " --url postgresql://... x");
@@ -56,7 +56,7 @@ static void test_what_may_be_a_secret_is_not(void)
     check("\xc3\xa4", " ...");
 }
 
-static void test_whole_words_are_left_out_at_the_end(void)
+TEST(test_whole_words_are_left_out_at_the_end)
 {
     static const char words[] = "one\0two\0three";
     char shown[10];
@@ -67,7 +67,7 @@ static void test_whole_words_are_left_out_at_the_end(void)
     assert_string_equal(shown, "");
 }
 
-static void test_a_process_is_user_host_pid_and_program(void)
+TEST(test_a_process_is_user_host_pid_and_program)
 {
     char shown[300];
     char pid[32];
@@ -77,11 +77,3 @@ static void test_a_process_is_user_host_pid_and_program(void)
     assert_contains(shown, pid);
     assert_contains(shown, "@");
 }
-
-static const struct unit tests[] = {
-    UNIT(test_plain_words_are_shown),
-    UNIT(test_what_may_be_a_secret_is_not),
-    UNIT(test_whole_words_are_left_out_at_the_end),
-    UNIT(test_a_process_is_user_host_pid_and_program),
-};
-const struct suite suite_command_line = SUITE("command_line", tests);

@@ -2,7 +2,7 @@
  * test_crew.c - threads that work for each other: each piece of work is done
  * once, nobody is forgotten, and no more lead than there are places
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <sched.h>
 
@@ -98,7 +98,7 @@ static void work_in(uint32_t places, uint32_t crowd)
     lk_crew_clear(&crew);
 }
 
-static void test_each_work_is_done_once(void)
+TEST(test_each_work_is_done_once)
 {
     work_in(1, 0);
     work_in(1, 1);
@@ -108,7 +108,7 @@ static void test_each_work_is_done_once(void)
 }
 
 /* A member that comes during a round is in the next one. */
-static void test_rounds_are_counted_from_the_one_it_came_in(void)
+TEST(test_rounds_are_counted_from_the_one_it_came_in)
 {
     struct work works[3];
     bool has_waited;
@@ -133,7 +133,7 @@ static void test_rounds_are_counted_from_the_one_it_came_in(void)
 
 /* In a crowd a place stays free until somebody has waited for long enough: so
  * leaders that hang stop nobody. */
-static void test_a_crowd_leaves_places_to_the_impatient(void)
+TEST(test_a_crowd_leaves_places_to_the_impatient)
 {
     struct work works[4];
     bool has_waited;
@@ -156,10 +156,3 @@ static void test_a_crowd_leaves_places_to_the_impatient(void)
     assert_int_equal(crew.leaders, 0);
     lk_crew_clear(&crew);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_each_work_is_done_once),
-    UNIT(test_a_crowd_leaves_places_to_the_impatient),
-    UNIT(test_rounds_are_counted_from_the_one_it_came_in),
-};
-const struct suite suite_crew = SUITE("crews", tests);

@@ -2,7 +2,7 @@
  * test_driver.c - the list of drivers: each has all statements, and is found
  * by its schemes
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static bool is_required(int layout, int kind)
            (layout == SQLOCK_LAYOUT_SQLOCK || !is_of_tickets);
 }
 
-static void test_a_driver_has_all_statements(void)
+TEST(test_a_driver_has_all_statements)
 {
     static const struct lk_name names[] = {{NULL, NULL}};
 
@@ -46,7 +46,7 @@ static void test_a_driver_has_all_statements(void)
             }
 }
 
-static void test_a_scheme_is_of_one_driver(void)
+TEST(test_a_scheme_is_of_one_driver)
 {
     const sqlock_driver *found;
 
@@ -68,7 +68,7 @@ static void test_a_scheme_is_of_one_driver(void)
     }
 }
 
-static void test_an_added_driver_is_found_and_listed(void)
+TEST(test_an_added_driver_is_found_and_listed)
 {
     static sqlock_driver driver;
     const sqlock_driver *found;
@@ -87,7 +87,7 @@ static void test_an_added_driver_is_found_and_listed(void)
     assert_int_equal(strncmp(sqlock_driver_info(last), "copy (", 6), 0);
 }
 
-static void test_driver_info_lists_what_is_compiled_in(void)
+TEST(test_driver_info_lists_what_is_compiled_in)
 {
     size_t i;
 
@@ -106,7 +106,7 @@ static void test_driver_info_lists_what_is_compiled_in(void)
     assert_null(sqlock_driver_info((size_t)-1));
 }
 
-static void test_a_url_finds_its_driver_by_scheme(void)
+TEST(test_a_url_finds_its_driver_by_scheme)
 {
     static const struct {
         const char *url;
@@ -145,12 +145,3 @@ static void test_a_url_finds_its_driver_by_scheme(void)
         assert_null(found);
     }
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_driver_has_all_statements),
-    UNIT(test_a_scheme_is_of_one_driver),
-    UNIT(test_an_added_driver_is_found_and_listed),
-    UNIT(test_driver_info_lists_what_is_compiled_in),
-    UNIT(test_a_url_finds_its_driver_by_scheme),
-};
-const struct suite suite_driver = SUITE("drivers", tests);

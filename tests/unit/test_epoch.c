@@ -1,7 +1,7 @@
 /*
  * test_epoch.c - which epochs of a server are reported as a change
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ static void note(struct lk_epoch *epoch, const char *now)
     assert_int_equal(changes, epoch->changes);
 }
 
-static void test_F57_only_another_epoch_is_a_change(void)
+TEST(test_F57_only_another_epoch_is_a_change)
 {
     struct told told = {0};
     struct lk_epoch epoch;
@@ -58,7 +58,7 @@ static void test_F57_only_another_epoch_is_a_change(void)
 }
 
 /* A login that began before another server had answered, and ends after. */
-static void test_F57_a_late_login_does_not_lead_back(void)
+TEST(test_F57_a_late_login_does_not_lead_back)
 {
     struct told told = {0};
     struct lk_epoch epoch;
@@ -81,7 +81,7 @@ static void test_F57_a_late_login_does_not_lead_back(void)
 }
 
 /* As of a PostgreSQL whose standby was promoted. */
-static void test_F57_a_server_is_held_back_until_then(void)
+TEST(test_F57_a_server_is_held_back_until_then)
 {
     struct lk_epoch epoch;
 
@@ -105,7 +105,7 @@ static void note_forgetful(void *context, const char *settings)
 }
 
 /* Each connection finds them: they are told when they are others. */
-static void test_F61_settings_are_told_once(void)
+TEST(test_F61_settings_are_told_once)
 {
     static const struct {
         const char *settings;
@@ -129,7 +129,7 @@ static void test_F61_settings_are_told_once(void)
     lk_epoch_clear(&epoch);
 }
 
-static void test_F57_each_timeline_is_another_epoch(void)
+TEST(test_F57_each_timeline_is_another_epoch)
 {
     static const char *const timelines[] = {
         "7300000000000000001/00000001", "7300000000000000001/00000002",
@@ -145,13 +145,3 @@ static void test_F57_each_timeline_is_another_epoch(void)
     }
     lk_epoch_clear(&epoch);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_F57_only_another_epoch_is_a_change),
-    UNIT(test_F57_a_late_login_does_not_lead_back),
-    UNIT(test_F57_a_server_is_held_back_until_then),
-    UNIT(test_F57_each_timeline_is_another_epoch),
-    UNIT(test_F61_settings_are_told_once),
-};
-
-const struct suite suite_epoch = SUITE("epoch", tests);

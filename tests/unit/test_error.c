@@ -1,7 +1,7 @@
 /*
  * test_error.c - texts of codes, and messages as sqlock_error_set() makes them
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const int codes[] = {
 #undef SQLOCK_X
 };
 
-static void test_every_code_is_negative_and_has_its_own_text(void)
+TEST(test_every_code_is_negative_and_has_its_own_text)
 {
     size_t count = sizeof codes / sizeof *codes;
     size_t i;
@@ -33,7 +33,7 @@ static void test_every_code_is_negative_and_has_its_own_text(void)
     }
 }
 
-static void test_texts_are_those_of_the_header(void)
+TEST(test_texts_are_those_of_the_header)
 {
 #define SQLOCK_X(name, value, text)                                            \
     assert_string_equal(sqlock_strerror(SQLOCK_##name), text);
@@ -44,13 +44,13 @@ static void test_texts_are_those_of_the_header(void)
 /* EEXPIRED may come from a holder that has not read the row, so its text does
  * not say that nobody had the lock.  The missing table of ESCHEMA may be one of
  * the application's. */
-static void test_texts_claim_no_more_than_is_known(void)
+TEST(test_texts_claim_no_more_than_is_known)
 {
     assert_lacks(sqlock_strerror(SQLOCK_EEXPIRED), "nobody");
     assert_lacks(sqlock_strerror(SQLOCK_ESCHEMA), "lock");
 }
 
-static void test_unknown_codes_have_a_text_too(void)
+TEST(test_unknown_codes_have_a_text_too)
 {
     static const int unknown[] = {1, 42, -99, -1000, INT_MAX, INT_MIN};
     size_t i;
@@ -60,7 +60,7 @@ static void test_unknown_codes_have_a_text_too(void)
     assert_true(check_one_line(sqlock_strerror(0)));
 }
 
-static void test_set_fills_and_returns(void)
+TEST(test_set_fills_and_returns)
 {
     sqlock_error err;
     int rc;
@@ -81,7 +81,7 @@ static void test_set_fills_and_returns(void)
     assert_int_equal(sqlock_error_set(NULL, -4, 0, NULL, "%s", "nobody"), -4);
 }
 
-static void test_an_overlong_sqlstate_is_cut(void)
+TEST(test_an_overlong_sqlstate_is_cut)
 {
     sqlock_error err = {0};
 
@@ -100,7 +100,7 @@ static bool is_plain(const char *message)
 }
 
 /* A server's message could otherwise forge log lines or drive a terminal. */
-static void test_F79_every_control_byte_is_escaped(void)
+TEST(test_F79_every_control_byte_is_escaped)
 {
     unsigned byte;
 
@@ -117,7 +117,7 @@ static void test_F79_every_control_byte_is_escaped(void)
     }
 }
 
-static void test_F79_terminal_sequences_and_lines_are_disarmed(void)
+TEST(test_F79_terminal_sequences_and_lines_are_disarmed)
 {
     sqlock_error err = {0};
 
@@ -132,7 +132,7 @@ static void test_F79_terminal_sequences_and_lines_are_disarmed(void)
     assert_null(strstr(err.message, "\xc2\x9b"));
 }
 
-static void test_F79_valid_utf8_stays(void)
+TEST(test_F79_valid_utf8_stays)
 {
     sqlock_error err = {0};
 
@@ -143,7 +143,7 @@ static void test_F79_valid_utf8_stays(void)
                                      "e \xf0\x9f\x94\x92");
 }
 
-static void test_long_messages_are_cut_to_whole_characters(void)
+TEST(test_long_messages_are_cut_to_whole_characters)
 {
     char text[4096];
     sqlock_error err = {0};
@@ -162,7 +162,7 @@ static void test_long_messages_are_cut_to_whole_characters(void)
     }
 }
 
-static void test_version_is_that_of_the_header(void)
+TEST(test_version_is_that_of_the_header)
 {
     char expected[64];
 
@@ -170,18 +170,3 @@ static void test_version_is_that_of_the_header(void)
                    SQLOCK_VERSION_MINOR, SQLOCK_VERSION_PATCH);
     assert_string_equal(sqlock_version(), expected);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_every_code_is_negative_and_has_its_own_text),
-    UNIT(test_texts_are_those_of_the_header),
-    UNIT(test_texts_claim_no_more_than_is_known),
-    UNIT(test_unknown_codes_have_a_text_too),
-    UNIT(test_set_fills_and_returns),
-    UNIT(test_an_overlong_sqlstate_is_cut),
-    UNIT(test_F79_every_control_byte_is_escaped),
-    UNIT(test_F79_terminal_sequences_and_lines_are_disarmed),
-    UNIT(test_F79_valid_utf8_stays),
-    UNIT(test_long_messages_are_cut_to_whole_characters),
-    UNIT(test_version_is_that_of_the_header),
-};
-const struct suite suite_error = SUITE("errors", tests);

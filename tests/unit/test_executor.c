@@ -2,7 +2,7 @@
  * test_executor.c - the executor: no wake-up is lost, and one thread always
  * remains that does not block
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdatomic.h>
 
@@ -60,7 +60,7 @@ static void start(struct probe *probe, size_t threads_max)
     lk_executor_suspend(&executor, &probe->task);
 }
 
-static void test_a_task_woken_while_it_runs_runs_again(void)
+TEST(test_a_task_woken_while_it_runs_runs_again)
 {
     static struct probe probe = {.suspensions = 3, .wakes_itself = true};
 
@@ -71,7 +71,7 @@ static void test_a_task_woken_while_it_runs_runs_again(void)
     lk_executor_stop(&executor);
 }
 
-static void test_a_suspended_task_runs_when_it_is_due(void)
+TEST(test_a_suspended_task_runs_when_it_is_due)
 {
     static struct probe late = {.task.due_ns = LK_NEVER};
     static struct probe due = {.suspensions = 1};
@@ -91,7 +91,7 @@ static void test_a_suspended_task_runs_when_it_is_due(void)
 
 /* Of two threads one may block; then the other runs what does not, what is due,
  * and what is woken. */
-static void test_one_thread_remains_that_does_not_block(void)
+TEST(test_one_thread_remains_that_does_not_block)
 {
     static struct probe first = {.blocks = true};
     static struct probe second = {.blocks = true};
@@ -120,7 +120,7 @@ static void test_one_thread_remains_that_does_not_block(void)
 }
 
 /* A task that blocks is run, although no other thread can be had. */
-static void test_the_only_thread_may_block(void)
+TEST(test_the_only_thread_may_block)
 {
     static struct probe probe = {.blocks = true, .is_released = true};
 
@@ -129,11 +129,3 @@ static void test_the_only_thread_may_block(void)
     assert_becomes_true(atomic_load(&probe.is_over), PATIENCE_MS);
     lk_executor_stop(&executor);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_task_woken_while_it_runs_runs_again),
-    UNIT(test_a_suspended_task_runs_when_it_is_due),
-    UNIT(test_one_thread_remains_that_does_not_block),
-    UNIT(test_the_only_thread_may_block),
-};
-const struct suite suite_executor = SUITE("executor", tests);

@@ -5,7 +5,7 @@
  * The driver is SQLite's, with an `execute` that the tests delay or let fail,
  * and a `commit` that they let fail.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_SQLITE
 
@@ -274,13 +274,16 @@ static void insert_together(struct scene *scene, int code)
         expect(&members[i], code);
 }
 
-static void test_a_commit_is_told_to_all(void)
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_scene, .close = close_scene)
+
+SCENE_TEST(test_a_commit_is_told_to_all)
 {
     insert_together(stage, 0);
     assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 1 + MEMBERS);
 }
 
-static void test_a_commit_that_fails_is_told_to_all(void)
+SCENE_TEST(test_a_commit_that_fails_is_told_to_all)
 {
     static const int codes[] = {SQLOCK_EUNCERTAIN, SQLOCK_ERESOURCE,
                                 SQLOCK_EDATABASE};
@@ -309,7 +312,7 @@ static void insert_around(struct scene *scene, int code, int others_code)
     expect(&members[3], others_code);
 }
 
-static void test_a_statement_that_is_refused_undoes_itself_only(void)
+SCENE_TEST(test_a_statement_that_is_refused_undoes_itself_only)
 {
     static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ESCHEMA,
                                 SQLOCK_EINVAL};
@@ -322,7 +325,7 @@ static void test_a_statement_that_is_refused_undoes_itself_only(void)
 }
 
 /* Nobody else waits, so there is no transaction around it. */
-static void test_a_statement_alone_is_told_what_it_came_to(void)
+SCENE_TEST(test_a_statement_alone_is_told_what_it_came_to)
 {
     static const int codes[] = {SQLOCK_EBUSY, SQLOCK_EDATABASE, SQLOCK_ERETRY};
 
@@ -338,7 +341,7 @@ static void test_a_statement_alone_is_told_what_it_came_to(void)
 }
 
 /* The transaction is rolled back, and the connection stays. */
-static void test_a_statement_that_fails_undoes_all(void)
+SCENE_TEST(test_a_statement_that_fails_undoes_all)
 {
     static const int codes[] = {SQLOCK_ERETRY, SQLOCK_ERESOURCE, SQLOCK_ENOMEM};
 
@@ -349,7 +352,7 @@ static void test_a_statement_that_fails_undoes_all(void)
     assert_int_equal(lk_stats_count(&stage->db.stats, LK_COUNT_OPENED), 1);
 }
 
-static void test_all_have_the_latest_deadline(void)
+SCENE_TEST(test_all_have_the_latest_deadline)
 {
     int64_t deadline_ns = check_deadline_ns(PATIENCE_MS);
     struct member members[4];
@@ -365,7 +368,7 @@ static void test_all_have_the_latest_deadline(void)
     assert_true(atomic_load(&least_deadline_ns) >= 3 * deadline_ns);
 }
 
-static void test_a_transaction_has_sixty_four_statements_at_most(void)
+SCENE_TEST(test_a_transaction_has_sixty_four_statements_at_most)
 {
     static struct member members[1 + CROWD];
 
@@ -380,7 +383,7 @@ static void test_a_transaction_has_sixty_four_statements_at_most(void)
 }
 
 /* The late thread is the last one that waits, alone or behind another. */
-static void test_whose_time_is_over_leaves_the_others(void)
+SCENE_TEST(test_whose_time_is_over_leaves_the_others)
 {
     struct member members[3];
     struct member late[2];
@@ -400,7 +403,7 @@ static void test_whose_time_is_over_leaves_the_others(void)
 }
 
 /* The transaction has the late one's statement, but has not begun. */
-static void test_whose_time_is_over_leaves_what_has_not_begun(void)
+SCENE_TEST(test_whose_time_is_over_leaves_what_has_not_begun)
 {
     struct member members[3];
 
@@ -415,7 +418,7 @@ static void test_whose_time_is_over_leaves_what_has_not_begun(void)
 }
 
 /* On a busy machine its time may be over before the transaction begins. */
-static void test_whose_time_is_over_within_the_transaction_is_done(void)
+SCENE_TEST(test_whose_time_is_over_within_the_transaction_is_done)
 {
     struct member members[3];
     unsigned rounds = 0;
@@ -455,7 +458,7 @@ static bool begin_again(struct scene *scene)
 /* Whose own statement is done begins for the others, but does not wait for the
  * file; one of them does.  A begin that is told to have failed is rolled back:
  * the next statements would else run in its transaction, without a commit. */
-static void test_a_begin_that_fails_is_made_by_another(void)
+SCENE_TEST(test_a_begin_that_fails_is_made_by_another)
 {
     unsigned rounds = 1;
 
@@ -468,7 +471,7 @@ static void test_a_begin_that_fails_is_made_by_another(void)
     assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 3 * rounds);
 }
 
-static void test_without_a_connection_nothing_is_done(void)
+SCENE_TEST(test_without_a_connection_nothing_is_done)
 {
     struct lk_connection *connection;
     struct member member;
@@ -483,26 +486,5 @@ static void test_without_a_connection_nothing_is_done(void)
     lk_pool_give(&stage->db.pool, connection);
     assert_int_equal(run_plain(stage, "SELECT count(*) FROM t"), 0);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_commit_is_told_to_all),
-    UNIT(test_a_commit_that_fails_is_told_to_all),
-    UNIT(test_a_statement_that_is_refused_undoes_itself_only),
-    UNIT(test_a_statement_alone_is_told_what_it_came_to),
-    UNIT(test_a_statement_that_fails_undoes_all),
-    UNIT(test_all_have_the_latest_deadline),
-    UNIT(test_a_transaction_has_sixty_four_statements_at_most),
-    UNIT(test_whose_time_is_over_leaves_the_others),
-    UNIT(test_whose_time_is_over_leaves_what_has_not_begun),
-    UNIT(test_whose_time_is_over_within_the_transaction_is_done),
-    UNIT(test_a_begin_that_fails_is_made_by_another),
-    UNIT(test_without_a_connection_nothing_is_done),
-};
-const struct suite suite_group =
-    SUITE_IN("group commit", tests, open_scene, close_scene);
-
-#else
-
-const struct suite suite_group = {.name = "group commit"};
 
 #endif

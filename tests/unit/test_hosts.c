@@ -1,7 +1,7 @@
 /*
  * test_hosts.c - which of a list's failures is the result
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -27,7 +27,7 @@ static int answer(void *context, size_t index, int64_t deadline_ns,
     return rc < 0 ? lk_error(err, rc, "host %zu", index) : 0;
 }
 
-static void test_a_failure_that_may_end_is_the_result(void)
+TEST(test_a_failure_that_may_end_is_the_result)
 {
     static const struct {
         int codes[HOSTS];
@@ -65,7 +65,7 @@ static void test_a_failure_that_may_end_is_the_result(void)
     check_row(NULL);
 }
 
-static void test_each_host_has_its_share_of_the_time(void)
+TEST(test_each_host_has_its_share_of_the_time)
 {
     struct answers answers = {
         .codes = {SQLOCK_EUNREACHABLE, SQLOCK_EUNREACHABLE}};
@@ -81,7 +81,7 @@ static void test_each_host_has_its_share_of_the_time(void)
 }
 
 /* It may have lost the server, so the next host is asked. */
-static void test_a_library_that_gives_up_refuses_nothing(void)
+TEST(test_a_library_that_gives_up_refuses_nothing)
 {
     static const struct {
         int rc;
@@ -105,7 +105,7 @@ static void test_a_library_that_gives_up_refuses_nothing(void)
 }
 
 /* No host is tried without time: the one that has used it up says why. */
-static void test_hosts_without_time_are_not_tried(void)
+TEST(test_hosts_without_time_are_not_tried)
 {
     struct answers answers = {.codes = {SQLOCK_EREADONLY, 0}};
     sqlock_error err = {0};
@@ -115,11 +115,3 @@ static void test_hosts_without_time_are_not_tried(void)
         SQLOCK_EREADONLY);
     assert_int_equal(answers.tried, 1);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_hosts_without_time_are_not_tried),
-    UNIT(test_a_failure_that_may_end_is_the_result),
-    UNIT(test_each_host_has_its_share_of_the_time),
-    UNIT(test_a_library_that_gives_up_refuses_nothing),
-};
-const struct suite suite_hosts = SUITE("hosts", tests);

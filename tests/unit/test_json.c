@@ -2,7 +2,7 @@
  * test_json.c - the JSON of parameters of statements, read by another parser,
  * jansson's
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void check(const char *text, size_t length)
     free(written);
 }
 
-static void test_each_character_is_read_as_it_was(void)
+TEST(test_each_character_is_read_as_it_was)
 {
     char text[] = "a?b";
 
@@ -52,7 +52,7 @@ static void test_each_character_is_read_as_it_was(void)
     }
 }
 
-static void test_all_of_utf8_stays(void)
+TEST(test_all_of_utf8_stays)
 {
     const char *text = "\xc3\xa4\"\xe2\x82\xac\\\xf0\x9f\x94\x92\x7f\n";
 
@@ -60,7 +60,7 @@ static void test_all_of_utf8_stays(void)
     check("", 0);
 }
 
-static void test_a_text_ends_with_its_zero(void)
+TEST(test_a_text_ends_with_its_zero)
 {
     char *written = NULL;
     size_t size = 0;
@@ -72,10 +72,3 @@ static void test_a_text_ends_with_its_zero(void)
     assert_string_equal(written, "\"say \\\"no\\\"\"");
     free(written);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_each_character_is_read_as_it_was),
-    UNIT(test_all_of_utf8_stays),
-    UNIT(test_a_text_ends_with_its_zero),
-};
-const struct suite suite_json = SUITE("json", tests);

@@ -2,7 +2,7 @@
  * test_key.c - how a name becomes a LOCK_KEY: every row of
  * data/key-vectors*.tsv, and names that are refused
  */
-#include "unit.h"
+#include "support/test.h"
 #include "sqlock/admin.h"
 
 #include <jansson.h>
@@ -68,12 +68,12 @@ static unsigned check_file(const char *file, sqlock_key_rule rule)
     return rows;
 }
 
-static void test_keys_are_those_of_spring(void)
+TEST(test_keys_are_those_of_spring)
 {
     assert_int_equal(check_file("key-vectors.tsv", SQLOCK_KEY_CURRENT), 33);
 }
 
-static void test_legacy_keys_are_those_of_old_spring(void)
+TEST(test_legacy_keys_are_those_of_old_spring)
 {
     assert_int_equal(check_file("key-vectors-legacy.tsv", SQLOCK_KEY_LEGACY),
                      16);
@@ -90,7 +90,7 @@ static void check_key(const char *name, sqlock_key_rule rule,
     assert_string_equal(key, expected);
 }
 
-static void test_legacy_rule_reads_uuids_as_java_did(void)
+TEST(test_legacy_rule_reads_uuids_as_java_did)
 {
     static const char expected[] = "00000001-0001-0001-0001-000000000001";
 
@@ -108,14 +108,14 @@ static void test_legacy_rule_reads_uuids_as_java_did(void)
               "5caaae54-cfd8-3b46-8a0f-c737f995766c");
 }
 
-static void test_raw_key_is_the_name(void)
+TEST(test_raw_key_is_the_name)
 {
     check_key("a", SQLOCK_KEY_RAW, "a");
     check_key("ACBD18DB-4CC2-385C-ADEF-654FCCC4A4D8", SQLOCK_KEY_RAW,
               "ACBD18DB-4CC2-385C-ADEF-654FCCC4A4D8");
 }
 
-static void test_raw_key_out_of_bounds_is_refused(void)
+TEST(test_raw_key_out_of_bounds_is_refused)
 {
     static const char *const bad[] = {
         "",          "0123456789012345678901234567890123456",
@@ -134,7 +134,7 @@ static void test_raw_key_out_of_bounds_is_refused(void)
     }
 }
 
-static void test_names_of_every_length_up_to_the_limit(void)
+TEST(test_names_of_every_length_up_to_the_limit)
 {
     char *name = malloc(NAME_LIMIT + 2);
     char last[SQLOCK_KEY_SIZE] = "";
@@ -164,7 +164,7 @@ static void test_names_of_every_length_up_to_the_limit(void)
     free(name);
 }
 
-static void test_invalid_utf8_is_refused(void)
+TEST(test_invalid_utf8_is_refused)
 {
     static const char *const bad[] = {
         "\x80",             /* continuation first */
@@ -193,7 +193,7 @@ static void test_invalid_utf8_is_refused(void)
 }
 
 /* Spring's issues #11146 and #11157: names that differ must not share a key. */
-static void test_F29_names_that_look_alike_are_different_keys(void)
+TEST(test_F29_names_that_look_alike_are_different_keys)
 {
     static const char *const names[] = {"Job",
                                         "JOB",
@@ -224,7 +224,7 @@ static void test_F29_names_that_look_alike_are_different_keys(void)
     }
 }
 
-static void test_unknown_rule_is_refused(void)
+TEST(test_unknown_rule_is_refused)
 {
     char key[SQLOCK_KEY_SIZE];
     sqlock_error err = {0};
@@ -232,16 +232,3 @@ static void test_unknown_rule_is_refused(void)
 
     assert_code(SQLOCK_EINVAL, rc, &err);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_keys_are_those_of_spring),
-    UNIT(test_legacy_keys_are_those_of_old_spring),
-    UNIT(test_legacy_rule_reads_uuids_as_java_did),
-    UNIT(test_raw_key_is_the_name),
-    UNIT(test_raw_key_out_of_bounds_is_refused),
-    UNIT(test_names_of_every_length_up_to_the_limit),
-    UNIT(test_invalid_utf8_is_refused),
-    UNIT(test_F29_names_that_look_alike_are_different_keys),
-    UNIT(test_unknown_rule_is_refused),
-};
-const struct suite suite_key = SUITE("key rule", tests);

@@ -4,7 +4,7 @@
  *
  * Libraries of every system stand for the databases'.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static struct lk_library library(const char *soname, size_t count)
                                .count = count};
 }
 
-static void test_functions_are_found_once_loaded(void)
+TEST(test_functions_are_found_once_loaded)
 {
     struct lk_library math = library("libm.so.6", 1);
     sqlock_error err = {0};
@@ -43,7 +43,7 @@ static void test_functions_are_found_once_loaded(void)
 }
 
 /* Each time anew: it may have been installed meanwhile. */
-static void test_a_missing_library_is_one_clear_line(void)
+TEST(test_a_missing_library_is_one_clear_line)
 {
     struct lk_library missing = library("libsqlock-none.so.9", 1);
     sqlock_error err = {0};
@@ -59,7 +59,7 @@ static void test_a_missing_library_is_one_clear_line(void)
     assert_lock_ok(lk_library_load(&missing, &err), &err);
 }
 
-static void test_a_library_that_is_too_old_is_refused(void)
+TEST(test_a_library_that_is_too_old_is_refused)
 {
     struct lk_library old = library("libm.so.6", 2);
     sqlock_error err = {0};
@@ -71,7 +71,7 @@ static void test_a_library_that_is_too_old_is_refused(void)
 }
 
 /* With a second one nobody knows whose connection is to be adopted. */
-static void test_two_libraries_of_one_database_adopt_nothing(void)
+TEST(test_two_libraries_of_one_database_adopt_nothing)
 {
     struct lk_library math = library("libm.so.6", 1);
     sqlock_error err = {0};
@@ -82,11 +82,3 @@ static void test_two_libraries_of_one_database_adopt_nothing(void)
     assert_contains(err.message, "libm.so.6");
     assert_contains(err.message, "libc.so.6");
 }
-
-static const struct unit tests[] = {
-    UNIT(test_functions_are_found_once_loaded),
-    UNIT(test_a_missing_library_is_one_clear_line),
-    UNIT(test_a_library_that_is_too_old_is_refused),
-    UNIT(test_two_libraries_of_one_database_adopt_nothing),
-};
-const struct suite suite_library = SUITE("library", tests);

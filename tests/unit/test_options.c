@@ -2,7 +2,7 @@
  * test_options.c - options of a registry at their limits: a value out of bounds
  * is refused with EINVAL, before a database is connected to
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void expect_refused(const sqlock_options *given)
     expect(given, SQLOCK_EINVAL);
 }
 
-static void test_zero_means_the_documented_default(void)
+TEST(test_zero_means_the_documented_default)
 {
     sqlock_options options = basic();
     sqlock_options out;
@@ -63,7 +63,7 @@ static void test_zero_means_the_documented_default(void)
     }
 }
 
-static void test_statement_timeout_follows_the_ttl(void)
+TEST(test_statement_timeout_follows_the_ttl)
 {
     static const struct {
         uint32_t ttl;
@@ -82,7 +82,7 @@ static void test_statement_timeout_follows_the_ttl(void)
     }
 }
 
-static void test_margin_is_a_twentieth_of_the_ttl(void)
+TEST(test_margin_is_a_twentieth_of_the_ttl)
 {
     sqlock_options options = basic();
 
@@ -96,7 +96,7 @@ static void test_margin_is_a_twentieth_of_the_ttl(void)
 
 #define NUMBER_ROWS 6
 
-static void test_numbers_out_of_bounds_are_refused(void)
+TEST(test_numbers_out_of_bounds_are_refused)
 {
     static const struct {
         size_t offset;
@@ -136,7 +136,7 @@ static void test_numbers_out_of_bounds_are_refused(void)
     }
 }
 
-static void test_a_margin_must_leave_some_of_the_ttl(void)
+TEST(test_a_margin_must_leave_some_of_the_ttl)
 {
     sqlock_options options = basic();
 
@@ -155,7 +155,7 @@ static void fill(char *out, size_t length)
     out[length] = '\0';
 }
 
-static void test_regions_at_their_limits(void)
+TEST(test_regions_at_their_limits)
 {
     static const char *const bad[] = {
         "", "#tx", "shop#tx", "a\xff", "\xed\xa0\x80", "\xc3", " ", "shop ",
@@ -183,7 +183,7 @@ static void test_regions_at_their_limits(void)
     }
 }
 
-static void test_notes_at_their_limits(void)
+TEST(test_notes_at_their_limits)
 {
     char note[100];
     sqlock_options options = basic();
@@ -199,7 +199,7 @@ static void test_notes_at_their_limits(void)
     expect(&options, 0);
 }
 
-static void test_a_prefix_that_is_no_identifier_is_refused_at_open(void)
+TEST(test_a_prefix_that_is_no_identifier_is_refused_at_open)
 {
     static const char *const bad[] = {"x;y", "x y", "a.b.c",
                                       "9",   "x\"", "\xff"};
@@ -219,7 +219,7 @@ static void test_a_prefix_that_is_no_identifier_is_refused_at_open(void)
     }
 }
 
-static void test_choices_that_do_not_exist_are_refused(void)
+TEST(test_choices_that_do_not_exist_are_refused)
 {
     sqlock_options options = basic();
 
@@ -237,7 +237,7 @@ static void test_choices_that_do_not_exist_are_refused(void)
     expect_refused(&options);
 }
 
-static void test_a_struct_of_the_wrong_size_is_refused(void)
+TEST(test_a_struct_of_the_wrong_size_is_refused)
 {
     sqlock_options options = basic();
 
@@ -251,7 +251,7 @@ static void test_a_struct_of_the_wrong_size_is_refused(void)
 
 /* An older program passes a shorter struct: the members behind its end count as
  * zero. */
-static void test_a_shorter_struct_of_an_older_program_is_taken(void)
+TEST(test_a_shorter_struct_of_an_older_program_is_taken)
 {
     sqlock_options options = basic();
     sqlock_options out;
@@ -265,7 +265,7 @@ static void test_a_shorter_struct_of_an_older_program_is_taken(void)
 }
 
 /* No header has such a struct: a member would be read by half. */
-static void test_a_size_that_ends_within_a_member_is_refused(void)
+TEST(test_a_size_that_ends_within_a_member_is_refused)
 {
     sqlock_options options = basic();
     size_t size;
@@ -279,7 +279,7 @@ static void test_a_size_that_ends_within_a_member_is_refused(void)
     }
 }
 
-static void test_ttl_of_one_call_at_its_limits(void)
+TEST(test_ttl_of_one_call_at_its_limits)
 {
     sqlock_options options = basic();
     sqlock_error err = {0};
@@ -303,20 +303,3 @@ static void test_ttl_of_one_call_at_its_limits(void)
     rc = lk_ttl_check(&options, &ttl, 500, 777, &err);
     assert_code(SQLOCK_EINVAL, rc, &err);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_zero_means_the_documented_default),
-    UNIT(test_statement_timeout_follows_the_ttl),
-    UNIT(test_margin_is_a_twentieth_of_the_ttl),
-    UNIT(test_numbers_out_of_bounds_are_refused),
-    UNIT(test_a_margin_must_leave_some_of_the_ttl),
-    UNIT(test_regions_at_their_limits),
-    UNIT(test_notes_at_their_limits),
-    UNIT(test_a_prefix_that_is_no_identifier_is_refused_at_open),
-    UNIT(test_choices_that_do_not_exist_are_refused),
-    UNIT(test_a_struct_of_the_wrong_size_is_refused),
-    UNIT(test_a_shorter_struct_of_an_older_program_is_taken),
-    UNIT(test_a_size_that_ends_within_a_member_is_refused),
-    UNIT(test_ttl_of_one_call_at_its_limits),
-};
-const struct suite suite_options = SUITE("options", tests);

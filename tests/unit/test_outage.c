@@ -4,7 +4,7 @@
  *
  * The driver is SQLite's, with an `open` that the tests delay and let fail.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_SQLITE
 
@@ -91,9 +91,12 @@ static void close_scene(void)
     (void)unlink(stage->path);
 }
 
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_scene, .close = close_scene)
+
 /* The statement's deadline passes while the connection is being opened, which
  * may take connect_timeout_ms more. */
-static void test_opening_has_a_time_of_its_own(void)
+SCENE_TEST(test_opening_has_a_time_of_its_own)
 {
     struct lk_connection *connection = NULL;
     int64_t begun_ns = sqlock_monotonic_ns();
@@ -112,7 +115,7 @@ static void test_opening_has_a_time_of_its_own(void)
     lk_pool_discard(&stage->db.pool, connection);
 }
 
-static void test_opening_ends_with_the_callers_time(void)
+SCENE_TEST(test_opening_ends_with_the_callers_time)
 {
     struct lk_connection *connection = NULL;
     int64_t soon_ns = sqlock_monotonic_ns() + LK_NS_PER_MS;
@@ -154,7 +157,7 @@ static int take_until_open(struct worker *worker)
     return 0;
 }
 
-static void test_one_tries_while_the_database_is_away(void)
+SCENE_TEST(test_one_tries_while_the_database_is_away)
 {
     struct taker taker = {.scene = stage};
     struct lk_connection *connection;
@@ -173,7 +176,7 @@ static void test_one_tries_while_the_database_is_away(void)
     workers_join(&workers);
 }
 
-static void test_who_has_no_time_to_try_is_told_the_last_failure(void)
+SCENE_TEST(test_who_has_no_time_to_try_is_told_the_last_failure)
 {
     sqlock_error why = {.code = SQLOCK_ERESOURCE, .message = "full"};
     sqlock_error err = {0};
@@ -195,7 +198,7 @@ static void test_who_has_no_time_to_try_is_told_the_last_failure(void)
 
 /* A URL that has led to a database is right: if its host is unknown later, the
  * database is away, and a wait goes on. */
-static void test_a_url_that_was_right_stays_right(void)
+SCENE_TEST(test_a_url_that_was_right_stays_right)
 {
     sqlock_error why = {.code = SQLOCK_EINVAL};
     struct lk_outage outage;
@@ -215,7 +218,7 @@ static void test_a_url_that_was_right_stays_right(void)
 
 /* Several threads that try at the same time and are refused count as one
  * failure: otherwise the next pause would at once be the longest one. */
-static void test_attempts_at_one_time_are_one_failure(void)
+SCENE_TEST(test_attempts_at_one_time_are_one_failure)
 {
     sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
     struct lk_outage outage;
@@ -242,7 +245,7 @@ static int fail_late(struct worker *worker)
     return 0;
 }
 
-static void test_an_earlier_attempt_does_not_pass_for_the_probe(void)
+SCENE_TEST(test_an_earlier_attempt_does_not_pass_for_the_probe)
 {
     sqlock_error why = {.code = SQLOCK_EUNREACHABLE};
     struct lk_outage outage;
@@ -284,7 +287,7 @@ static int follow(struct worker *worker)
     return 0;
 }
 
-static void test_a_probe_that_succeeds_lets_all_go_on(void)
+SCENE_TEST(test_a_probe_that_succeeds_lets_all_go_on)
 {
     struct follower followers[FOLLOWERS];
     atomic_uint entered = 0;
@@ -309,22 +312,5 @@ static void test_a_probe_that_succeeds_lets_all_go_on(void)
     for (int i = 0; i < FOLLOWERS; i++)
         worker_join(&followers[i].worker);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_probe_that_succeeds_lets_all_go_on),
-    UNIT(test_attempts_at_one_time_are_one_failure),
-    UNIT(test_an_earlier_attempt_does_not_pass_for_the_probe),
-    UNIT(test_a_url_that_was_right_stays_right),
-    UNIT(test_opening_has_a_time_of_its_own),
-    UNIT(test_opening_ends_with_the_callers_time),
-    UNIT(test_one_tries_while_the_database_is_away),
-    UNIT(test_who_has_no_time_to_try_is_told_the_last_failure),
-};
-const struct suite suite_outage =
-    SUITE_IN("outage", tests, open_scene, close_scene);
-
-#else
-
-const struct suite suite_outage = {.name = "outage"};
 
 #endif

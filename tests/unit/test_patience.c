@@ -1,7 +1,7 @@
 /*
  * test_patience.c - how long a wait pauses after a failure
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -46,7 +46,9 @@ static int64_t pause_after(int failures, int rc)
     return resume_ns - sqlock_monotonic_ns();
 }
 
-static void test_a_wait_without_a_ticket_pauses_briefly(void)
+#define SCENE_TEST(name_) TEST_WITH(name_, .open = setup)
+
+SCENE_TEST(test_a_wait_without_a_ticket_pauses_briefly)
 {
     assert_true(pause_after(FAILURES, SQLOCK_ERETRY) <= SHORT_NS);
     assert_true(pause_after(FAILURES, SQLOCK_EBUSY) <= SHORT_NS);
@@ -55,7 +57,7 @@ static void test_a_wait_without_a_ticket_pauses_briefly(void)
     assert_true(pause_after(FAILURES, SQLOCK_ERETRY) <= SHORT_NS);
 }
 
-static void test_a_wait_with_a_place_has_time(void)
+SCENE_TEST(test_a_wait_with_a_place_has_time)
 {
     (void)strcpy(slot.ticket, "a ticket");
     slot.place = 3;
@@ -63,15 +65,8 @@ static void test_a_wait_with_a_place_has_time(void)
 }
 
 /* The database is away, or has too much to do. */
-static void test_a_database_without_an_answer_is_given_time(void)
+SCENE_TEST(test_a_database_without_an_answer_is_given_time)
 {
     assert_true(pause_after(FAILURES, SQLOCK_EUNREACHABLE) > SHORT_NS);
     assert_true(pause_after(FAILURES, SQLOCK_ETIMEDOUT) > SHORT_NS);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_wait_without_a_ticket_pauses_briefly),
-    UNIT(test_a_wait_with_a_place_has_time),
-    UNIT(test_a_database_without_an_answer_is_given_time),
-};
-const struct suite suite_patience = SUITE_IN("patience", tests, setup, NULL);

@@ -2,7 +2,7 @@
  * test_peers.c - when our processes leave a lock to Spring services, and how
  * closely they look at one that a service has
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,9 @@ static int turns_until_due(void)
     return turns;
 }
 
-static void test_we_have_as_many_turns_as_each_service(void)
+#define SCENE_TEST(name_) TEST_WITH(name_, .open = setup)
+
+SCENE_TEST(test_we_have_as_many_turns_as_each_service)
 {
     static const struct {
         unsigned services;
@@ -87,7 +89,7 @@ static void test_we_have_as_many_turns_as_each_service(void)
 }
 
 /* As one of several locks that are claimed again together. */
-static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void)
+SCENE_TEST(test_a_lock_that_is_kept_meanwhile_is_no_turn)
 {
     struct lk_part part = {.slot = &slot};
 
@@ -98,7 +100,7 @@ static void test_a_lock_that_is_kept_meanwhile_is_no_turn(void)
 }
 
 /* Of two services each had turns lately, if not this time. */
-static void test_services_that_came_lately_count(void)
+SCENE_TEST(test_services_that_came_lately_count)
 {
     open_row(2, 2);
     open_row(1, 6);
@@ -116,7 +118,7 @@ static void check_due_in(int64_t ns)
     assert_true(left_ns > ns - SECOND_NS && left_ns <= ns);
 }
 
-static void test_services_are_due_less_often_while_none_comes(void)
+SCENE_TEST(test_services_are_due_less_often_while_none_comes)
 {
     static const int seconds[] = {2, 4, 8, 9, 9};
 
@@ -133,7 +135,7 @@ static void test_services_are_due_less_often_while_none_comes(void)
 
 /* A lock that nobody else wants is not opened; one that others want is, each 2
  * s at most. */
-static void test_services_are_due_where_others_wait(void)
+SCENE_TEST(test_services_are_due_where_others_wait)
 {
     slot.place = -1;
     take_a_turn();
@@ -144,7 +146,7 @@ static void test_services_are_due_where_others_wait(void)
     assert_in_range(slot.peers.due_ns, 1, sqlock_monotonic_ns() + SECOND_NS);
 }
 
-static void test_where_there_are_no_services_none_is_due(void)
+SCENE_TEST(test_where_there_are_no_services_none_is_due)
 {
     slot.is_contended = true;
     store.options.no_peers = true;
@@ -157,7 +159,7 @@ static void test_where_there_are_no_services_none_is_due(void)
 }
 
 /* However long a service has held the lock. */
-static void test_a_service_is_looked_at_each_poll_ms(void)
+SCENE_TEST(test_a_service_is_looked_at_each_poll_ms)
 {
     const struct lk_row row = {.exists = true,
                                .is_taken = true,
@@ -170,14 +172,3 @@ static void test_a_service_is_looked_at_each_poll_ms(void)
     slot.peers.since_ns -= 60 * SECOND_NS;
     assert_int_equal(lk_peers_pause_ns(&slot), 100 * LK_NS_PER_MS);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_we_have_as_many_turns_as_each_service),
-    UNIT(test_a_lock_that_is_kept_meanwhile_is_no_turn),
-    UNIT(test_services_that_came_lately_count),
-    UNIT(test_services_are_due_less_often_while_none_comes),
-    UNIT(test_services_are_due_where_others_wait),
-    UNIT(test_where_there_are_no_services_none_is_due),
-    UNIT(test_a_service_is_looked_at_each_poll_ms),
-};
-const struct suite suite_peers = SUITE_IN("peers", tests, setup, NULL);

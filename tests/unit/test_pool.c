@@ -4,7 +4,7 @@
  * The connections are SQLite's, which needs no server.  Without that driver the
  * suite is empty.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -76,7 +76,10 @@ static void close_pool(void)
     (void)unlink(subject->path);
 }
 
-static void test_the_connection_used_last_is_taken_first(void)
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_pool, .close = close_pool)
+
+SCENE_TEST(test_the_connection_used_last_is_taken_first)
 {
     struct lk_connection *one = take(subject);
     struct lk_connection *other = take(subject);
@@ -90,7 +93,7 @@ static void test_the_connection_used_last_is_taken_first(void)
 }
 
 /* Two servers are never used side by side. */
-static void test_F57_a_connection_to_the_server_before_is_closed(void)
+SCENE_TEST(test_F57_a_connection_to_the_server_before_is_closed)
 {
     uint64_t closed = lk_stats_count(&subject->db.stats, LK_COUNT_CLOSED);
     struct lk_connection *connection;
@@ -118,7 +121,7 @@ static int take_at_once(struct pooled *pooled, struct lk_wish wish,
 /* While somebody relies on the connection that hears, only statements that read
  * and what opens none have it, and one more is opened for others; otherwise it
  * is the last one that is taken, but not for transactions. */
-static void test_the_connection_that_hears_is_taken_last(void)
+SCENE_TEST(test_the_connection_that_hears_is_taken_last)
 {
     struct lk_pool *pool = &subject->db.pool;
     struct lk_connection *taken[CONNECTIONS + 2];
@@ -185,7 +188,7 @@ static int borrow(struct pooled *pooled, int64_t deadline_ns,
 
 /* While as many connections are lent as the pool's size, the pool has one more
  * for calls, which is never lent. */
-static void test_calls_get_a_connection_when_all_are_lent(void)
+SCENE_TEST(test_calls_get_a_connection_when_all_are_lent)
 {
     int64_t deadline_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
     const struct lk_wish at_once = {.latest_ns = deadline_ns};
@@ -224,7 +227,7 @@ static char *lead_to(struct pooled *pooled, char *path)
     return before;
 }
 
-static void test_a_loan_that_could_not_be_opened_is_none(void)
+SCENE_TEST(test_a_loan_that_could_not_be_opened_is_none)
 {
     char nowhere[] = "/tmp/sqlock-pool.nowhere";
     char *path = lead_to(subject, nowhere);
@@ -238,7 +241,7 @@ static void test_a_loan_that_could_not_be_opened_is_none(void)
     (void)lead_to(subject, path);
 }
 
-static void test_a_renewal_borrows_a_connection_in_an_outage(void)
+SCENE_TEST(test_a_renewal_borrows_a_connection_in_an_outage)
 {
     struct lk_db *db = &subject->db;
     char nowhere[] = "/tmp/sqlock-pool.nowhere";
@@ -255,7 +258,7 @@ static void test_a_renewal_borrows_a_connection_in_an_outage(void)
 
 /* A connection that has written may do what a new one refuses; but that tells
  * nothing of conflicts, nor of what was cancelled or may have been done. */
-static void test_a_new_connection_is_unproven_by_what_it_refuses(void)
+SCENE_TEST(test_a_new_connection_is_unproven_by_what_it_refuses)
 {
     static const int others[] = {0, SQLOCK_EBUSY, SQLOCK_ERETRY,
                                  SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN};
@@ -273,7 +276,7 @@ static void test_a_new_connection_is_unproven_by_what_it_refuses(void)
 
 /* Connections that are kept for leases do not count against the pool's size, up
  * to so many. */
-static void test_no_more_are_kept_beside_the_size_than_its_limit(void)
+SCENE_TEST(test_no_more_are_kept_beside_the_size_than_its_limit)
 {
     struct lk_pool *pool = &subject->db.pool;
     struct lk_connection *taken[LK_POOL_KEPT_MAX + CONNECTIONS];
@@ -326,7 +329,7 @@ static int take_in_turn(struct worker *worker)
 
 /* A call that ends a lease goes before others that wait for a connection, and
  * those get it after that. */
-static void test_urgent_calls_get_a_connection_first(void)
+SCENE_TEST(test_urgent_calls_get_a_connection_first)
 {
     struct lk_connection *taken[CONNECTIONS];
     struct worker workers[3];
@@ -352,7 +355,7 @@ static void test_urgent_calls_get_a_connection_first(void)
 
 /* Two connections are given back before the thread with the urgent call runs,
  * which was woken for both.  It keeps one, and the other is not left idle. */
-static void test_what_an_urgent_call_leaves_is_passed_on(void)
+SCENE_TEST(test_what_an_urgent_call_leaves_is_passed_on)
 {
     struct lk_connection *taken[CONNECTIONS];
 
@@ -378,7 +381,7 @@ static void test_what_an_urgent_call_leaves_is_passed_on(void)
 
 /* A thread with an urgent call has been woken for a connection that was given
  * back, and has not run yet: who comes meanwhile does not get it. */
-static void test_who_comes_later_leaves_it_to_the_urgent_call(void)
+SCENE_TEST(test_who_comes_later_leaves_it_to_the_urgent_call)
 {
     int64_t now = sqlock_monotonic_ns();
     struct lk_wish wish = {.wait_until_ns = now, .latest_ns = now};
@@ -398,7 +401,7 @@ static void test_who_comes_later_leaves_it_to_the_urgent_call(void)
 
 /* A connection that is in use breaks.  The thread that has waited for longest
  * may open none: another one opens it, and then gives it to that. */
-static void test_a_free_place_wakes_one_that_may_open(void)
+SCENE_TEST(test_a_free_place_wakes_one_that_may_open)
 {
     for (int is_urgent = 0; is_urgent < 2; is_urgent++) {
         struct lk_connection *taken[CONNECTIONS];
@@ -447,7 +450,7 @@ static int select_one(struct worker *worker)
     return 0;
 }
 
-static void test_a_patient_run_waits_for_a_connection_in_use(void)
+SCENE_TEST(test_a_patient_run_waits_for_a_connection_in_use)
 {
     struct lk_connection *taken[CONNECTIONS];
     int64_t now = sqlock_monotonic_ns();
@@ -501,7 +504,7 @@ static int conflict(void *connection, const sqlock_statement *statement,
 }
 
 /* The last attempt finds the time over: that is no database out of reach. */
-static void test_conflicts_until_the_deadline_are_told(void)
+SCENE_TEST(test_conflicts_until_the_deadline_are_told)
 {
     const sqlock_driver *own = subject->db.driver;
     sqlock_driver other = *own;
@@ -525,7 +528,7 @@ static void test_conflicts_until_the_deadline_are_told(void)
     assert_string_equal(err.message, "a conflict");
 }
 
-static void test_what_could_not_be_set_up_may_be_cleared(void)
+SCENE_TEST(test_what_could_not_be_set_up_may_be_cleared)
 {
     const struct lk_pool_options options = {.size = 1};
     sqlock_error err = {0};
@@ -536,28 +539,5 @@ static void test_what_could_not_be_set_up_may_be_cleared(void)
     assert_null(db.driver);
     lk_db_clear(&db);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_calls_get_a_connection_when_all_are_lent),
-    UNIT(test_a_loan_that_could_not_be_opened_is_none),
-    UNIT(test_a_renewal_borrows_a_connection_in_an_outage),
-    UNIT(test_a_new_connection_is_unproven_by_what_it_refuses),
-    UNIT(test_no_more_are_kept_beside_the_size_than_its_limit),
-    UNIT(test_the_connection_used_last_is_taken_first),
-    UNIT(test_F57_a_connection_to_the_server_before_is_closed),
-    UNIT(test_the_connection_that_hears_is_taken_last),
-    UNIT(test_urgent_calls_get_a_connection_first),
-    UNIT(test_what_an_urgent_call_leaves_is_passed_on),
-    UNIT(test_who_comes_later_leaves_it_to_the_urgent_call),
-    UNIT(test_a_free_place_wakes_one_that_may_open),
-    UNIT(test_a_patient_run_waits_for_a_connection_in_use),
-    UNIT(test_conflicts_until_the_deadline_are_told),
-    UNIT(test_what_could_not_be_set_up_may_be_cleared),
-};
-const struct suite suite_pool = SUITE_IN("pool", tests, open_pool, close_pool);
-
-#else
-
-const struct suite suite_pool = {.name = "pool"};
 
 #endif

@@ -5,7 +5,7 @@
  * The tested functions read the real clock, so the TTLs differ by hours: a
  * pause of the machine cannot make one deadline look like another.
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static void expect_hours(const struct renewed *renewed, uint32_t hours)
                                                (hours - 1) * HOUR_MS));
 }
 
-static void test_a_renewal_alone_moves_the_deadline(void)
+TEST(test_a_renewal_alone_moves_the_deadline)
 {
     struct renewed renewed;
     struct lk_renewal one;
@@ -89,7 +89,7 @@ static void test_a_renewal_alone_moves_the_deadline(void)
 /* Renewals for 4, 6 and 8 hours begin, in each of three orders, and are
  * answered, in every order.  As all of them overlap, no answer moves the
  * deadline beyond 4 hours. */
-static void test_the_shortest_of_three_renewals_limits_the_others(void)
+TEST(test_the_shortest_of_three_renewals_limits_the_others)
 {
     static const unsigned orders[][3] = {
         {0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0},
@@ -117,7 +117,7 @@ static void test_the_shortest_of_three_renewals_limits_the_others(void)
 /* The second renewal, for 4 hours, is answered before the first one, for 8, but
  * the database may have carried it out last.  So it limits the first one, but
  * not the third, which began after that answer. */
-static void test_a_renewal_that_was_answered_limits_those_beside_it(void)
+TEST(test_a_renewal_that_was_answered_limits_those_beside_it)
 {
     struct renewed renewed;
     struct lk_renewal first;
@@ -137,7 +137,7 @@ static void test_a_renewal_that_was_answered_limits_those_beside_it(void)
 
 /* Two renewals overlap and are answered, then a third one begins: it sets the
  * row anew, so the earlier ones do not limit it. */
-static void test_a_renewal_after_the_others_moves_the_deadline(void)
+TEST(test_a_renewal_after_the_others_moves_the_deadline)
 {
     struct renewed renewed;
     struct lk_renewal first;
@@ -156,7 +156,7 @@ static void test_a_renewal_after_the_others_moves_the_deadline(void)
 /* Two renewals overlap; one succeeds, then the other fails.  The failed one's
  * copy of the lease is older than the answer to the first, so its deadline does
  * not count. */
-static void test_a_renewal_that_failed_beside_another_moves_nothing(void)
+TEST(test_a_renewal_that_failed_beside_another_moves_nothing)
 {
     struct renewed renewed;
     struct lk_renewal failed;
@@ -174,7 +174,7 @@ static void test_a_renewal_that_failed_beside_another_moves_nothing(void)
 }
 
 /* The lease was released during the renewal. */
-static void test_a_renewal_of_a_released_lease_moves_nothing(void)
+TEST(test_a_renewal_of_a_released_lease_moves_nothing)
 {
     struct renewed renewed;
     struct lk_renewal one;
@@ -205,7 +205,7 @@ static void end_in_doubt(struct renewed *renewed, struct lk_renewal *renewal,
 
 /* A statement for 4 hours that got no answer may still arrive and shorten the
  * row.  So a later renewal for 8 hours counts as one for 4. */
-static void test_an_unanswered_renewal_limits_those_after_it(void)
+TEST(test_an_unanswered_renewal_limits_those_after_it)
 {
     struct renewed renewed;
     struct lk_renewal one;
@@ -223,7 +223,7 @@ static void test_an_unanswered_renewal_limits_those_after_it(void)
 /* A renewal for 4 hours gets no answer, then an overlapping one for 8 hours
  * succeeds.  The TTL, which later renewals ask for, is limited to 4 hours, as
  * well as the deadline. */
-static void test_an_unanswered_renewal_limits_one_beside_it(void)
+TEST(test_an_unanswered_renewal_limits_one_beside_it)
 {
     struct renewed renewed;
     struct lk_renewal answered;
@@ -242,15 +242,3 @@ static void test_an_unanswered_renewal_limits_one_beside_it(void)
     expect_hours(&renewed, 4);
     assert_int_equal(renewed.hold.lease.asked.ttl_ms, 4 * HOUR_MS);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_renewal_alone_moves_the_deadline),
-    UNIT(test_the_shortest_of_three_renewals_limits_the_others),
-    UNIT(test_a_renewal_that_was_answered_limits_those_beside_it),
-    UNIT(test_a_renewal_after_the_others_moves_the_deadline),
-    UNIT(test_a_renewal_that_failed_beside_another_moves_nothing),
-    UNIT(test_a_renewal_of_a_released_lease_moves_nothing),
-    UNIT(test_an_unanswered_renewal_limits_those_after_it),
-    UNIT(test_an_unanswered_renewal_limits_one_beside_it),
-};
-const struct suite suite_renewal = SUITE("overlapping renewals", tests);

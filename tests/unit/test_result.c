@@ -2,7 +2,7 @@
  * test_result.c - rows that a driver pushes into a result that may have had
  * others before
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void check(const sqlock_result *result, size_t rows, char letter)
     }
 }
 
-static void test_a_result_that_is_started_again_has_only_new_rows(void)
+TEST(test_a_result_that_is_started_again_has_only_new_rows)
 {
     static const size_t sizes[] = {1000, 3000, 2, 0, 1, 5000};
     sqlock_result result = {0};
@@ -65,7 +65,7 @@ static void test_a_result_that_is_started_again_has_only_new_rows(void)
     assert_null(result.memory);
 }
 
-static void test_the_number_of_columns_may_change(void)
+TEST(test_the_number_of_columns_may_change)
 {
     sqlock_value one = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_result result = {0};
@@ -80,9 +80,3 @@ static void test_the_number_of_columns_may_change(void)
     assert_int_equal(sqlock_result_push(&result, &one), SQLOCK_EINVAL);
     sqlock_result_clear(&result);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_result_that_is_started_again_has_only_new_rows),
-    UNIT(test_the_number_of_columns_may_change),
-};
-const struct suite suite_result = SUITE("result", tests);

@@ -2,7 +2,7 @@
  * test_retry.c - the loop for attempts that are repeated: classes of results,
  * pauses, number of attempts, and deadline
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static unsigned class_of(int rc)
     return 0;
 }
 
-static void test_a_class_admits_its_codes_and_no_other(void)
+TEST(test_a_class_admits_its_codes_and_no_other)
 {
     for (int rc = -64; rc <= 64; rc++) {
         for (unsigned class = 1; class <= ALL; class <<= 1)
@@ -81,7 +81,7 @@ static void expect_pause(const struct lk_retry_policy *policy,
                  (long long)length_us);
 }
 
-static void test_pauses_double_to_the_longest(void)
+TEST(test_pauses_double_to_the_longest)
 {
     static const int64_t lengths_us[] = {1000,  2000,  4000,  8000, 16000,
                                          32000, 50000, 50000, 50000};
@@ -91,7 +91,7 @@ static void test_pauses_double_to_the_longest(void)
     expect_pause(&growing, UINT32_MAX, 50000);
 }
 
-static void test_a_longest_below_the_first_holds(void)
+TEST(test_a_longest_below_the_first_holds)
 {
     const struct lk_retry_policy flat = {.first_us = 1000, .longest_us = 400};
 
@@ -99,7 +99,7 @@ static void test_a_longest_below_the_first_holds(void)
     expect_pause(&flat, 2, 400);
 }
 
-static void test_a_pause_without_bound_does_not_overflow(void)
+TEST(test_a_pause_without_bound_does_not_overflow)
 {
     const struct lk_retry_policy endless = {
         .first_us = 10000,
@@ -111,7 +111,7 @@ static void test_a_pause_without_bound_does_not_overflow(void)
         assert_true(lk_retry_pause_ns(&endless, failures) > 0);
 }
 
-static void test_failures_grow_the_pause_until_it_is_reset(void)
+TEST(test_failures_grow_the_pause_until_it_is_reset)
 {
     struct lk_retry retry;
     int64_t before_ns;
@@ -131,7 +131,7 @@ static void test_failures_grow_the_pause_until_it_is_reset(void)
     assert_true(retry.resume_ns <= sqlock_monotonic_ns() + LK_NS_PER_MS);
 }
 
-static void test_other_results_end_the_loop_and_count_nothing(void)
+TEST(test_other_results_end_the_loop_and_count_nothing)
 {
     struct lk_retry retry;
 
@@ -144,7 +144,7 @@ static void test_other_results_end_the_loop_and_count_nothing(void)
     assert_int_equal(retry.failures, 1);
 }
 
-static void test_attempts_are_counted(void)
+TEST(test_attempts_are_counted)
 {
     struct lk_retry_policy policy = growing;
     struct lk_retry retry;
@@ -166,7 +166,7 @@ static const struct lk_retry_policy slow = {
     .classes = LK_RETRY_CONFLICT,
 };
 
-static void test_no_pause_reaches_the_deadline(void)
+TEST(test_no_pause_reaches_the_deadline)
 {
     struct lk_retry retry;
 
@@ -177,7 +177,7 @@ static void test_no_pause_reaches_the_deadline(void)
     assert_true(retry.resume_ns < retry.deadline_ns);
 }
 
-static void test_a_last_attempt_is_made_at_the_deadline(void)
+TEST(test_a_last_attempt_is_made_at_the_deadline)
 {
     struct lk_retry_policy policy = slow;
     struct lk_retry retry;
@@ -194,7 +194,7 @@ static void test_a_last_attempt_is_made_at_the_deadline(void)
     assert_true(retry.resume_ns < sqlock_monotonic_ns() + 60001 * LK_NS_PER_MS);
 }
 
-static void test_the_loop_sleeps_until_the_next_attempt(void)
+TEST(test_the_loop_sleeps_until_the_next_attempt)
 {
     struct lk_retry retry;
     int64_t begun_ns = sqlock_monotonic_ns();
@@ -211,17 +211,3 @@ static void test_the_loop_sleeps_until_the_next_attempt(void)
     assert_true(attempts <= 9);
     assert_true(retry.failures == attempts);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_class_admits_its_codes_and_no_other),
-    UNIT(test_pauses_double_to_the_longest),
-    UNIT(test_a_longest_below_the_first_holds),
-    UNIT(test_a_pause_without_bound_does_not_overflow),
-    UNIT(test_failures_grow_the_pause_until_it_is_reset),
-    UNIT(test_other_results_end_the_loop_and_count_nothing),
-    UNIT(test_attempts_are_counted),
-    UNIT(test_no_pause_reaches_the_deadline),
-    UNIT(test_a_last_attempt_is_made_at_the_deadline),
-    UNIT(test_the_loop_sleeps_until_the_next_attempt),
-};
-const struct suite suite_retry = SUITE("retry", tests);

@@ -2,7 +2,7 @@
  * test_row.c - for how long a taken row is not to be claimed, and what a row
  * tells of a lease
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 #define DAY_US (86400 * INT64_C(1000000))
 
-static void test_a_taken_row_is_not_claimed_before_it_is_over(void)
+TEST(test_a_taken_row_is_not_claimed_before_it_is_over)
 {
     static const struct {
         int64_t remaining_us;
@@ -37,7 +37,7 @@ static void test_a_taken_row_is_not_claimed_before_it_is_over(void)
 
 /* The rows are judged for a lease "mine" with token 7, which ends at 100, and a
  * statement about it that was sent first at sent_ns. */
-static void test_a_row_tells_what_has_become_of_a_lease(void)
+TEST(test_a_row_tells_what_has_become_of_a_lease)
 {
     static const struct {
         const char *client_id; /* NULL: there is no row */
@@ -84,9 +84,3 @@ static void test_a_row_tells_what_has_become_of_a_lease(void)
             fail_msg("row %zu", i);
     }
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_taken_row_is_not_claimed_before_it_is_over),
-    UNIT(test_a_row_tells_what_has_become_of_a_lease),
-};
-const struct suite suite_row = SUITE("taken rows", tests);

@@ -2,7 +2,7 @@
  * test_service.c - the thread of a service: when it runs a handler, and that it
  * runs none after a stop
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -149,7 +149,10 @@ static void await_sleep(struct scene *scene)
     } while (wakes_ns == 0);
 }
 
-static void test_no_thread_before_the_first_handler(void)
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_scene, .close = close_scene)
+
+SCENE_TEST(test_no_thread_before_the_first_handler)
 {
     lk_handler_wake(&stage->a.handler);
     assert_int_equal(check_entries(TASKS), stage->threads);
@@ -161,7 +164,7 @@ static void test_no_thread_before_the_first_handler(void)
     assert_int_equal(atomic_load(&stage->turns), 0); /* no handler was woken */
 }
 
-static void test_a_handler_runs_when_it_is_woken(void)
+SCENE_TEST(test_a_handler_runs_when_it_is_woken)
 {
     start(&stage->a);
     for (unsigned n = 1; n <= 3; n++) {
@@ -171,7 +174,7 @@ static void test_a_handler_runs_when_it_is_woken(void)
     }
 }
 
-static void test_a_wake_during_a_run_is_another_run(void)
+SCENE_TEST(test_a_wake_during_a_run_is_another_run)
 {
     start(&stage->a);
     atomic_store(&stage->a.is_held, true);
@@ -185,7 +188,7 @@ static void test_a_wake_during_a_run_is_another_run(void)
     assert_int_equal(atomic_load(&stage->a.runs), 2);
 }
 
-static void test_handlers_run_in_turns(void)
+SCENE_TEST(test_handlers_run_in_turns)
 {
     start(&stage->a);
     start(&stage->b);
@@ -200,7 +203,7 @@ static void test_handlers_run_in_turns(void)
     assert_memory_equal(stage->order, "abababab", 8);
 }
 
-static void test_a_handler_runs_at_its_time(void)
+SCENE_TEST(test_a_handler_runs_at_its_time)
 {
     int64_t at_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
 
@@ -225,7 +228,7 @@ static void *stop_a(void *argument)
     return atomic_load(&scene->a.is_inside) ? argument : NULL;
 }
 
-static void test_a_stopped_handler_is_not_running(void)
+SCENE_TEST(test_a_stopped_handler_is_not_running)
 {
     pthread_t thread;
     void *was_inside = stage;
@@ -249,7 +252,7 @@ static void test_a_stopped_handler_is_not_running(void)
     assert_int_equal(atomic_load(&stage->a.runs), 1);
 }
 
-static void test_a_handler_stops_itself(void)
+SCENE_TEST(test_a_handler_stops_itself)
 {
     start(&stage->a);
     stage->a.stops_itself = true;
@@ -288,7 +291,7 @@ static void watch(struct probe *probe, int fd)
     assert_lock_ok(rc, &err);
 }
 
-static void test_a_ready_descriptor_is_told_once(void)
+SCENE_TEST(test_a_ready_descriptor_is_told_once)
 {
     struct probe *a = &stage->a;
     int first = open_eventfd();
@@ -315,7 +318,7 @@ static void test_a_ready_descriptor_is_told_once(void)
 }
 
 /* A descriptor does not wait for handlers that are always due. */
-static void test_descriptors_are_served_between_runs(void)
+SCENE_TEST(test_descriptors_are_served_between_runs)
 {
     int fd = open_eventfd();
 
@@ -330,7 +333,7 @@ static void test_descriptors_are_served_between_runs(void)
     (void)close(fd);
 }
 
-static void test_what_is_ready_is_not_told_to_who_has_stopped(void)
+SCENE_TEST(test_what_is_ready_is_not_told_to_who_has_stopped)
 {
     int fd = open_eventfd();
 
@@ -348,7 +351,7 @@ static void test_what_is_ready_is_not_told_to_who_has_stopped(void)
     (void)close(fd);
 }
 
-static void test_a_stopped_service_runs_nothing(void)
+SCENE_TEST(test_a_stopped_service_runs_nothing)
 {
     sqlock_error err = {0};
     int rc;
@@ -365,19 +368,3 @@ static void test_a_stopped_service_runs_nothing(void)
     rc = lk_handler_start(&stage->b.handler, &err);
     assert_code(SQLOCK_ERESOURCE, rc, &err);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_no_thread_before_the_first_handler),
-    UNIT(test_a_handler_runs_when_it_is_woken),
-    UNIT(test_a_wake_during_a_run_is_another_run),
-    UNIT(test_handlers_run_in_turns),
-    UNIT(test_a_handler_runs_at_its_time),
-    UNIT(test_a_stopped_handler_is_not_running),
-    UNIT(test_a_handler_stops_itself),
-    UNIT(test_a_ready_descriptor_is_told_once),
-    UNIT(test_descriptors_are_served_between_runs),
-    UNIT(test_what_is_ready_is_not_told_to_who_has_stopped),
-    UNIT(test_a_stopped_service_runs_nothing),
-};
-const struct suite suite_service =
-    SUITE_IN("service", tests, open_scene, close_scene);

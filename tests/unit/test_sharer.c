@@ -1,7 +1,7 @@
 /*
  * test_sharer.c - what the text of SHARERS tells those who wait for permits
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static unsigned rounds_of(unsigned number)
     return lk_sharers_rounds(sharers, true, queue, id, NOW_US);
 }
 
-static void test_the_first_lease_ends_before_the_last(void)
+TEST(test_the_first_lease_ends_before_the_last)
 {
     begin(3);
     assert_int_equal(lk_sharers_first_us(sharers, 9 * SECOND_US),
@@ -69,7 +69,7 @@ static void test_the_first_lease_ends_before_the_last(void)
                      3 * SECOND_US);
 }
 
-static void test_who_has_room_waits_for_nobody(void)
+TEST(test_who_has_room_waits_for_nobody)
 {
     begin(3);
     shares(1, 2, 5 * SECOND_US);
@@ -84,7 +84,7 @@ static void test_who_has_room_waits_for_nobody(void)
     assert_int_equal(rounds_of(8), 1); /* it has no ticket */
 }
 
-static void test_a_sharer_that_is_over_has_no_permits(void)
+TEST(test_a_sharer_that_is_over_has_no_permits)
 {
     begin(3);
     shares(1, 2, -1);
@@ -95,7 +95,7 @@ static void test_a_sharer_that_is_over_has_no_permits(void)
     assert_int_equal(rounds_of(5), 1);
 }
 
-static void test_a_ticket_that_is_over_counts_for_its_owner_only(void)
+TEST(test_a_ticket_that_is_over_counts_for_its_owner_only)
 {
     begin(3);
     shares(1, 2, 5 * SECOND_US);
@@ -106,7 +106,7 @@ static void test_a_ticket_that_is_over_counts_for_its_owner_only(void)
     assert_int_equal(rounds_of(6), 0);
 }
 
-static void test_readers_have_room_and_a_writer_has_none(void)
+TEST(test_readers_have_room_and_a_writer_has_none)
 {
     begin(0);
     shares(1, 1, SECOND_US);
@@ -119,7 +119,7 @@ static void test_readers_have_room_and_a_writer_has_none(void)
 }
 
 /* Rows may have been written by another program. */
-static void test_a_token_that_is_too_great_is_the_greatest(void)
+TEST(test_a_token_that_is_too_great_is_the_greatest)
 {
     static const char *const tokens[][2] = {
         {"9999999999999999999\",\"", "9223372036854775807"},
@@ -142,7 +142,7 @@ static void test_a_token_that_is_too_great_is_the_greatest(void)
 }
 
 /* The text behind a holder that is too short is not read as its end. */
-static void test_a_sharer_without_a_token_ends_the_list(void)
+TEST(test_a_sharer_without_a_token_ends_the_list)
 {
     const char *at = sharers;
     struct lk_sharer sharer;
@@ -154,7 +154,7 @@ static void test_a_sharer_without_a_token_ends_the_list(void)
     assert_false(lk_sharer_next(&at, &sharer));
 }
 
-static void test_a_text_counts_in_its_form_only(void)
+TEST(test_a_text_counts_in_its_form_only)
 {
     static const struct {
         const char *behind; /* the CLIENT_ID */
@@ -187,7 +187,7 @@ static void test_a_text_counts_in_its_form_only(void)
 }
 
 /* The statements read six digits, and no number elsewhere. */
-static void test_permits_have_six_digits(void)
+TEST(test_permits_have_six_digits)
 {
     static const struct {
         const char *digits;
@@ -205,16 +205,3 @@ static void test_permits_have_six_digits(void)
     }
     check_row(NULL);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_token_that_is_too_great_is_the_greatest),
-    UNIT(test_a_sharer_without_a_token_ends_the_list),
-    UNIT(test_a_text_counts_in_its_form_only),
-    UNIT(test_the_first_lease_ends_before_the_last),
-    UNIT(test_who_has_room_waits_for_nobody),
-    UNIT(test_a_sharer_that_is_over_has_no_permits),
-    UNIT(test_a_ticket_that_is_over_counts_for_its_owner_only),
-    UNIT(test_readers_have_room_and_a_writer_has_none),
-    UNIT(test_permits_have_six_digits),
-};
-const struct suite suite_sharer = SUITE("sharers", tests);

@@ -2,7 +2,7 @@
  * test_statement.c - make statements of those in sql/: names are put in, and
  * arguments come in order
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "db/drivers.h"
 #include "db/statement.h"
 
-static void test_names_are_put_in(void)
+TEST(test_names_are_put_in)
 {
     static const struct lk_name names[] = {{"INT_LOCK", "\"a\".\"b\""},
                                            {"item", "{INT_LOCK}"},
@@ -61,7 +61,7 @@ static const struct lk_sql list[] = {
 };
 static const struct lk_name names[] = {{"INT_LOCK", "T"}, {NULL, NULL}};
 
-static void test_a_statement_is_that_of_the_variant(void)
+TEST(test_a_statement_is_that_of_the_variant)
 {
     static const struct {
         sqlock_layout layout;
@@ -96,7 +96,7 @@ static void test_a_statement_is_that_of_the_variant(void)
     }
 }
 
-static void test_a_statement_is_sent_as_it_is_annotated(void)
+TEST(test_a_statement_is_sent_as_it_is_annotated)
 {
     struct lk_statement statement;
 
@@ -112,7 +112,7 @@ static void test_a_statement_is_sent_as_it_is_annotated(void)
     lk_statement_clear(&statement);
 }
 
-static void test_arguments_come_in_the_order_of_the_places(void)
+TEST(test_arguments_come_in_the_order_of_the_places)
 {
     struct lk_arguments arguments = {0};
     sqlock_value values[LK_PLACES_MAX];
@@ -133,7 +133,7 @@ static void test_arguments_come_in_the_order_of_the_places(void)
     lk_statement_clear(&statement);
 }
 
-static void test_only_the_prefix_is_replaced_in_a_schema(void)
+TEST(test_only_the_prefix_is_replaced_in_a_schema)
 {
     char *text = lk_schema_render("INT_LOCK (INT_STOCK_AGE, XINT_LOCK, INT,"
                                   " \"INT_\"); -- INT_LOCK, INT_",
@@ -218,7 +218,7 @@ static void check_list(const sqlock_driver *driver, const struct lk_sql *sql,
     }
 }
 
-static void test_every_statement_of_every_driver_can_be_sent(void)
+TEST(test_every_statement_of_every_driver_can_be_sent)
 {
     for (size_t i = 0; lk_drivers[i] != NULL; i++) {
         const sqlock_driver *driver = lk_drivers[i];
@@ -231,13 +231,3 @@ static void test_every_statement_of_every_driver_can_be_sent(void)
     }
     assert_non_null(lk_drivers[0]);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_names_are_put_in),
-    UNIT(test_a_statement_is_that_of_the_variant),
-    UNIT(test_a_statement_is_sent_as_it_is_annotated),
-    UNIT(test_arguments_come_in_the_order_of_the_places),
-    UNIT(test_only_the_prefix_is_replaced_in_a_schema),
-    UNIT(test_every_statement_of_every_driver_can_be_sent),
-};
-const struct suite suite_statement = SUITE("statements", tests);

@@ -2,7 +2,7 @@
  * test_stats.c - the bucket in which a time is counted, and the counter of each
  * result
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static unsigned bucket_of(int64_t ns)
     return bucket;
 }
 
-static void test_a_time_counts_below_its_bound(void)
+TEST(test_a_time_counts_below_its_bound)
 {
     assert_int_equal(bucket_of(-5), 0);
     assert_int_equal(bucket_of(0), 0);
@@ -36,7 +36,7 @@ static void test_a_time_counts_below_its_bound(void)
     assert_int_equal(bucket_of(INT64_MAX), SQLOCK_STATS_BUCKETS - 1);
 }
 
-static void test_each_result_has_its_counter(void)
+TEST(test_each_result_has_its_counter)
 {
     struct lk_stats stats;
     sqlock_stats read;
@@ -55,7 +55,7 @@ static void test_each_result_has_its_counter(void)
     assert_int_equal(read.wait.count, 1); /* granted ones only */
 }
 
-static void test_a_connection_replaces_one_that_broke(void)
+TEST(test_a_connection_replaces_one_that_broke)
 {
     struct lk_stats stats;
     sqlock_stats read;
@@ -74,11 +74,3 @@ static void test_a_connection_replaces_one_that_broke(void)
     assert_int_equal(read.reconnects, 1);
     assert_int_equal(read.connections, 3);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_time_counts_below_its_bound),
-    UNIT(test_each_result_has_its_counter),
-    UNIT(test_a_connection_replaces_one_that_broke),
-};
-
-const struct suite suite_stats = SUITE("stats", tests);

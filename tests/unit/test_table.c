@@ -2,7 +2,7 @@
  * test_table.c - names of tables: a prefix that does not make an identifier is
  * refused
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int schema_text(char **text, const char *scheme, const char *prefix,
     return sqlock_schema_text(text, scheme, &options, layout, err);
 }
 
-static void test_F78_prefixes_with_sql_in_them_are_refused(void)
+TEST(test_F78_prefixes_with_sql_in_them_are_refused)
 {
     static const char *const bad[] = {
         "x;DROP TABLE y;--",
@@ -101,7 +101,7 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void)
 
 /* A name made from an accepted prefix has only letters, digits, '_' and '.',
  * and is quoted: nothing else of a prefix gets into a statement. */
-static void test_F78_statements_differ_in_the_name_only(void)
+TEST(test_F78_statements_differ_in_the_name_only)
 {
     static const char *const good[] = {"INT_",  "x",   "_",       "A1_b2",
                                        "app.I", "s._", "select_", "T9"};
@@ -152,7 +152,7 @@ static void check_length(const sqlock_dialect *dialect, size_t length,
 
 /* PostgreSQL truncates a name of more than 63 bytes without an error; MySQL
  * refuses a name of more than 64 characters. */
-static void test_F78_names_longer_than_the_database_allows_are_refused(void)
+TEST(test_F78_names_longer_than_the_database_allows_are_refused)
 {
     static const size_t limits[SCHEMES] = {63, 64, 0};
     size_t k;
@@ -172,7 +172,7 @@ static void test_F78_names_longer_than_the_database_allows_are_refused(void)
     }
 }
 
-static void test_a_schema_name_that_is_too_long_is_refused(void)
+TEST(test_a_schema_name_that_is_too_long_is_refused)
 {
     size_t k;
 
@@ -193,7 +193,7 @@ static void test_a_schema_name_that_is_too_long_is_refused(void)
     }
 }
 
-static void test_schema_text_is_for_that_prefix_and_layout(void)
+TEST(test_schema_text_is_for_that_prefix_and_layout)
 {
     size_t k;
     int layout;
@@ -221,7 +221,7 @@ static void test_schema_text_is_for_that_prefix_and_layout(void)
     }
 }
 
-static void test_schema_text_refuses_what_it_does_not_know(void)
+TEST(test_schema_text_refuses_what_it_does_not_know)
 {
     sqlock_error err = {0};
     char *text = (char *)1;
@@ -238,13 +238,3 @@ static void test_schema_text_refuses_what_it_does_not_know(void)
     assert_code(SQLOCK_EINVAL, rc, &err);
     assert_null(text);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_F78_prefixes_with_sql_in_them_are_refused),
-    UNIT(test_F78_statements_differ_in_the_name_only),
-    UNIT(test_F78_names_longer_than_the_database_allows_are_refused),
-    UNIT(test_a_schema_name_that_is_too_long_is_refused),
-    UNIT(test_schema_text_is_for_that_prefix_and_layout),
-    UNIT(test_schema_text_refuses_what_it_does_not_know),
-};
-const struct suite suite_table = SUITE("table names", tests);

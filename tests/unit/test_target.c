@@ -1,7 +1,7 @@
 /*
  * test_target.c - what a URL of MySQL and the user's option file come to
  */
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_MYSQL
 
@@ -37,7 +37,7 @@ static void check_refused(const char *text, const char *said)
     check_row(NULL);
 }
 
-static void test_what_names_no_server_or_database_is_refused(void)
+TEST(test_what_names_no_server_or_database_is_refused)
 {
     char text[LONG_NAME + 32];
 
@@ -78,7 +78,7 @@ static void assert_options_are_left(const char *home)
     lk_url_clear(&url);
 }
 
-static void test_the_option_file_gives_what_the_url_does_not(void)
+TEST(test_the_option_file_gives_what_the_url_does_not)
 {
     static const struct {
         const char *url, *user, *password, *host;
@@ -120,15 +120,5 @@ static void test_the_option_file_gives_what_the_url_does_not(void)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(home), 0);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_what_names_no_server_or_database_is_refused),
-    UNIT(test_the_option_file_gives_what_the_url_does_not),
-};
-const struct suite suite_target = SUITE("target", tests);
-
-#else
-
-const struct suite suite_target = {.name = "target"};
 
 #endif

@@ -2,7 +2,7 @@
  * test_text.c - UTF-8: validity, truncation and escapes; random ids and
  * numbers; hashing and wiping of texts
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void encode(unsigned code, char out[5])
     }
 }
 
-static void test_every_code_point_is_judged_right(void)
+TEST(test_every_code_point_is_judged_right)
 {
     unsigned code;
 
@@ -60,7 +60,7 @@ static void test_every_code_point_is_judged_right(void)
     assert_int_equal(lk_utf8_length(""), 0);
 }
 
-static void test_prefix_ends_with_a_whole_character(void)
+TEST(test_prefix_ends_with_a_whole_character)
 {
     static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92z";
     static const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
@@ -70,7 +70,7 @@ static void test_prefix_ends_with_a_whole_character(void)
         assert_int_equal(lk_utf8_prefix(text, limit), expected[limit]);
 }
 
-static void test_escape_fits_any_size(void)
+TEST(test_escape_fits_any_size)
 {
     static const char text[] = "ab\x01\xc3\xa9\xff";
     size_t size;
@@ -88,7 +88,7 @@ static void test_escape_fits_any_size(void)
     lk_text_escape(NULL, 0, text);
 }
 
-static void test_escape_is_readable(void)
+TEST(test_escape_is_readable)
 {
     char out[64];
 
@@ -99,7 +99,7 @@ static void test_escape_is_readable(void)
 }
 
 /* The first and the last of what is alike, and their neighbours. */
-static void test_what_hides_or_turns_a_text_is_escaped(void)
+TEST(test_what_hides_or_turns_a_text_is_escaped)
 {
     static const struct {
         uint32_t first, last;
@@ -128,7 +128,7 @@ static void test_what_hides_or_turns_a_text_is_escaped(void)
     }
 }
 
-static void test_random_ids_are_uuids_and_never_the_same(void)
+TEST(test_random_ids_are_uuids_and_never_the_same)
 {
     char last[SQLOCK_KEY_SIZE] = "";
     int i;
@@ -146,7 +146,7 @@ static void test_random_ids_are_uuids_and_never_the_same(void)
     }
 }
 
-static void test_random_numbers_keep_their_bounds(void)
+TEST(test_random_numbers_keep_their_bounds)
 {
     bool low = false;
     bool high = false;
@@ -165,7 +165,7 @@ static void test_random_numbers_keep_their_bounds(void)
 }
 
 /* Test vectors from the source code in FNV's RFC. */
-static void test_hash_is_fnv_1a(void)
+TEST(test_hash_is_fnv_1a)
 {
     assert_true(lk_hash_text("") == UINT64_C(0xcbf29ce484222325));
     assert_true(lk_hash_text("a") == UINT64_C(0xaf63dc4c8601ec8c));
@@ -174,7 +174,7 @@ static void test_hash_is_fnv_1a(void)
                 lk_hash_text("foobar"));
 }
 
-static void test_wiping_leaves_nothing(void)
+TEST(test_wiping_leaves_nothing)
 {
     static const char nothing[8];
     char secret[] = "pa\0ss#";
@@ -187,7 +187,7 @@ static void test_wiping_leaves_nothing(void)
     assert_memory_equal(secret, nothing, sizeof secret);
 }
 
-static void test_what_an_encoding_may_lack_is_escaped(void)
+TEST(test_what_an_encoding_may_lack_is_escaped)
 {
     char out[16];
 
@@ -201,17 +201,3 @@ static void test_what_an_encoding_may_lack_is_escaped(void)
     lk_text_to_ascii(out, sizeof out, "012345678\u65e5");
     assert_string_equal(out, "012345678\\u65e5");
 }
-
-static const struct unit tests[] = {
-    UNIT(test_what_an_encoding_may_lack_is_escaped),
-    UNIT(test_hash_is_fnv_1a),
-    UNIT(test_wiping_leaves_nothing),
-    UNIT(test_every_code_point_is_judged_right),
-    UNIT(test_prefix_ends_with_a_whole_character),
-    UNIT(test_escape_fits_any_size),
-    UNIT(test_escape_is_readable),
-    UNIT(test_what_hides_or_turns_a_text_is_escaped),
-    UNIT(test_random_ids_are_uuids_and_never_the_same),
-    UNIT(test_random_numbers_keep_their_bounds),
-};
-const struct suite suite_text = SUITE("text", tests);

@@ -1,7 +1,7 @@
 /*
  * test_ticket.c - the text of a QUEUE
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static int heard_at(const char *queue, int place)
     return before[0] != '\0' ? (int)strtol(before, NULL, 16) : -1;
 }
 
-static void test_the_last_of_many_tickets_hears_the_first_by_few(void)
+TEST(test_the_last_of_many_tickets_hears_the_first_by_few)
 {
     static const int counts[] = {1, 2, 17, 18, 60, 300, 3000};
 
@@ -72,7 +72,7 @@ static void test_the_last_of_many_tickets_hears_the_first_by_few(void)
 
 /* A waiter near the front is told by the one it follows, and does not look in
  * vain. */
-static void test_those_at_the_front_hear_the_one_before(void)
+TEST(test_those_at_the_front_hear_the_one_before)
 {
     char *queue = queue_of(100);
 
@@ -81,7 +81,7 @@ static void test_those_at_the_front_hear_the_one_before(void)
     free(queue);
 }
 
-static void test_who_has_no_ticket_has_no_place(void)
+TEST(test_who_has_no_ticket_has_no_place)
 {
     char before[SQLOCK_KEY_SIZE], id[SQLOCK_KEY_SIZE];
     char *queue = queue_of(3);
@@ -94,7 +94,7 @@ static void test_who_has_no_ticket_has_no_place(void)
 }
 
 /* queue_of() has given all the same end. */
-static void test_a_ticket_counts_until_its_end(void)
+TEST(test_a_ticket_counts_until_its_end)
 {
     char *queue = queue_of(2);
 
@@ -104,7 +104,7 @@ static void test_a_ticket_counts_until_its_end(void)
     free(queue);
 }
 
-static void test_behind_the_last_ticket_is_no_queue(void)
+TEST(test_behind_the_last_ticket_is_no_queue)
 {
     char id[SQLOCK_KEY_SIZE];
     char *queue = queue_of(3);
@@ -118,12 +118,3 @@ static void test_behind_the_last_ticket_is_no_queue(void)
     free(rest);
     free(queue);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_ticket_counts_until_its_end),
-    UNIT(test_behind_the_last_ticket_is_no_queue),
-    UNIT(test_the_last_of_many_tickets_hears_the_first_by_few),
-    UNIT(test_those_at_the_front_hear_the_one_before),
-    UNIT(test_who_has_no_ticket_has_no_place),
-};
-const struct suite suite_ticket = SUITE("ticket", tests);

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void test_each_has_its_own_row(void)
+#define SCENE_TEST(name_)                                                      \
+    TEST_WITH(name_, .open = open_scene, .close = close_scene)
+
+SCENE_TEST(test_each_has_its_own_row)
 {
     add_and_begin(stage, CLAIM, FIRST);
     add_and_begin(stage, CLAIM, '3');
@@ -24,7 +27,7 @@ static void test_each_has_its_own_row(void)
     for (size_t i = 0; i < stage->count; i++)
         expect_done(&stage->members[i]);
 }
-static void test_those_not_free_are_told_alone(void)
+SCENE_TEST(test_those_not_free_are_told_alone)
 {
     claim_to(stage, '4');
     atomic_store(&taken, '3');
@@ -38,7 +41,7 @@ static void test_those_not_free_are_told_alone(void)
 }
 
 /* A lease that is released late has the key of the one after it. */
-static void test_a_key_is_sent_once(void)
+SCENE_TEST(test_a_key_is_sent_once)
 {
     int64_t done = 0;
 
@@ -56,7 +59,7 @@ static void test_a_key_is_sent_once(void)
     assert_int_equal(done, 1);
 }
 
-static void test_a_statement_is_about_sixty_four_at_most(void)
+SCENE_TEST(test_a_statement_is_about_sixty_four_at_most)
 {
     for (size_t i = 0; i < MEMBERS; i++)
         add_and_begin(stage, CLAIM, KEYS[i]);
@@ -69,7 +72,7 @@ static void test_a_statement_is_about_sixty_four_at_most(void)
 }
 
 /* The refusal may be due to one of them. */
-static void test_after_a_refusal_each_goes_on_alone(void)
+SCENE_TEST(test_after_a_refusal_each_goes_on_alone)
 {
     claim_to(stage, '2');
     atomic_store(&many_give, SQLOCK_EDATABASE);
@@ -96,20 +99,20 @@ static void meet_a_locked_table(struct scene *scene, sqlock_statement_kind kind,
         assert_code(rc, scene->members[i].rc, &scene->members[i].worker.err);
 }
 
-static void test_releases_outlast_a_locked_table(void)
+SCENE_TEST(test_releases_outlast_a_locked_table)
 {
     meet_a_locked_table(stage, RELEASE, 0);
     assert_string_equal(sent, "release 0, releases 12, releases 12, ");
 }
 
-static void test_claims_do_not_wait_for_a_locked_table(void)
+SCENE_TEST(test_claims_do_not_wait_for_a_locked_table)
 {
     meet_a_locked_table(stage, CLAIM, SQLOCK_EBUSY);
     assert_string_equal(sent, "claim 0, claims 12, ");
 }
 
 /* The statement may yet arrive, and shorten the lease of each. */
-static void test_each_is_in_doubt_without_an_answer(void)
+SCENE_TEST(test_each_is_in_doubt_without_an_answer)
 {
     claim_to(stage, '2');
     atomic_store(&many_give, SQLOCK_EUNCERTAIN);
@@ -125,7 +128,7 @@ static void test_each_is_in_doubt_without_an_answer(void)
 }
 
 /* Those who are patient get the time of a statement from then on. */
-static void test_each_is_told_that_the_database_is_full(void)
+SCENE_TEST(test_each_is_told_that_the_database_is_full)
 {
     stage->store.options.statement_timeout_ms = 2000;
     add_and_begin(stage, RELEASE, FIRST);
@@ -150,7 +153,7 @@ static void test_each_is_told_that_the_database_is_full(void)
 
 /* Statements that began before a call was asked for say nothing of it; one that
  * is asked for just now is sent. */
-static void test_an_outage_is_shared_by_those_asked_before(void)
+SCENE_TEST(test_an_outage_is_shared_by_those_asked_before)
 {
     static const struct {
         int64_t asked_ns[2];
@@ -186,7 +189,7 @@ static void test_an_outage_is_shared_by_those_asked_before(void)
     }
 }
 
-static void test_whose_time_is_over_leaves_the_others(void)
+SCENE_TEST(test_whose_time_is_over_leaves_the_others)
 {
     struct member *late;
 
@@ -203,7 +206,7 @@ static void test_whose_time_is_over_leaves_the_others(void)
 }
 
 /* Its deadline begins when it has a connection. */
-static void test_whoever_was_patient_goes_on_alone(void)
+SCENE_TEST(test_whoever_was_patient_goes_on_alone)
 {
     struct member *patient;
 
@@ -217,7 +220,7 @@ static void test_whoever_was_patient_goes_on_alone(void)
     assert_string_equal(sent, "release 0, release 1, ");
 }
 
-static void test_nobody_waits_for_a_statement_that_hangs(void)
+SCENE_TEST(test_nobody_waits_for_a_statement_that_hangs)
 {
     stage->store.together.places = 2;
     add_and_begin(stage, CLAIM, FIRST);
@@ -238,7 +241,7 @@ static uint64_t waits(struct scene *scene)
 }
 
 /* So that statements are about many: but not if there is none to wait for. */
-static void test_a_crowd_waits_while_places_are_free(void)
+SCENE_TEST(test_a_crowd_waits_while_places_are_free)
 {
     stage->store.together.places = 2;
     stage->store.together.members = 2; /* others */
@@ -250,7 +253,7 @@ static void test_a_crowd_waits_while_places_are_free(void)
     end_all(stage);
 }
 
-static void test_nobody_waits_where_no_rows_are_returned(void)
+SCENE_TEST(test_nobody_waits_where_no_rows_are_returned)
 {
     add_and_begin(stage, CLAIM, FIRST);
     atomic_store(&stage->store.db.pool.returns_no_rows, true);
@@ -258,29 +261,5 @@ static void test_nobody_waits_where_no_rows_are_returned(void)
     end_all(stage);
     assert_string_equal(sent, "claim 0, claim 1, ");
 }
-
-static const struct unit tests[] = {
-    UNIT(test_each_has_its_own_row),
-    UNIT(test_those_not_free_are_told_alone),
-    UNIT(test_a_key_is_sent_once),
-    UNIT(test_a_statement_is_about_sixty_four_at_most),
-    UNIT(test_after_a_refusal_each_goes_on_alone),
-    UNIT(test_releases_outlast_a_locked_table),
-    UNIT(test_claims_do_not_wait_for_a_locked_table),
-    UNIT(test_each_is_in_doubt_without_an_answer),
-    UNIT(test_each_is_told_that_the_database_is_full),
-    UNIT(test_an_outage_is_shared_by_those_asked_before),
-    UNIT(test_whose_time_is_over_leaves_the_others),
-    UNIT(test_whoever_was_patient_goes_on_alone),
-    UNIT(test_nobody_waits_for_a_statement_that_hangs),
-    UNIT(test_a_crowd_waits_while_places_are_free),
-    UNIT(test_nobody_waits_where_no_rows_are_returned),
-};
-const struct suite suite_together =
-    SUITE_IN("statements sent together", tests, open_scene, close_scene);
-
-#else
-
-const struct suite suite_together = {.name = "statements sent together"};
 
 #endif

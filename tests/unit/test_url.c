@@ -1,7 +1,7 @@
 /*
  * test_url.c - parse database URLs, and check their parameters
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static void check_part(const char *url, const char *part, const char *got,
                  expected ? expected : "none");
 }
 
-static void test_good_urls_are_taken_apart(void)
+TEST(test_good_urls_are_taken_apart)
 {
     size_t i;
 
@@ -87,7 +87,7 @@ static void test_good_urls_are_taken_apart(void)
     }
 }
 
-static void test_bad_urls_are_refused_in_one_line_without_the_password(void)
+TEST(test_bad_urls_are_refused_in_one_line_without_the_password)
 {
     static const char *const bad[] = {
         "mysql://u:" CANARY "@h:port/db",
@@ -133,7 +133,7 @@ static void test_bad_urls_are_refused_in_one_line_without_the_password(void)
     }
 }
 
-static void test_parameters_are_decoded(void)
+TEST(test_parameters_are_decoded)
 {
     struct lk_url url = {0};
     sqlock_error err = {0};
@@ -154,7 +154,7 @@ static void test_parameters_are_decoded(void)
     lk_url_clear(&url);
 }
 
-static void test_a_url_has_room_for_so_many_parameters(void)
+TEST(test_a_url_has_room_for_so_many_parameters)
 {
     char text[LK_URL_PARAMETERS_MAX * 8] = "mysql://h/db?p0";
     struct lk_url url = {0};
@@ -171,7 +171,7 @@ static void test_a_url_has_room_for_so_many_parameters(void)
     lk_url_clear(&url);
 }
 
-static void test_taking_a_parameter_leaves_the_others(void)
+TEST(test_taking_a_parameter_leaves_the_others)
 {
     struct lk_url url = {0};
     sqlock_error err = {0};
@@ -187,7 +187,7 @@ static void test_taking_a_parameter_leaves_the_others(void)
     lk_url_clear(&url);
 }
 
-static void test_parameters_are_checked(void)
+TEST(test_parameters_are_checked)
 {
     static const struct {
         const char *query;
@@ -216,7 +216,7 @@ static void test_parameters_are_checked(void)
     }
 }
 
-static void test_a_password_is_given_once(void)
+TEST(test_a_password_is_given_once)
 {
     static const struct {
         const char *url;
@@ -249,7 +249,7 @@ static void test_a_password_is_given_once(void)
     (void)unsetenv("UNIT_URL_PASSWORD");
 }
 
-static void test_a_url_of_one_of_several_hosts(void)
+TEST(test_a_url_of_one_of_several_hosts)
 {
     static const struct {
         const char *url;
@@ -282,15 +282,3 @@ static void test_a_url_of_one_of_several_hosts(void)
     }
     check_row(NULL);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_a_url_of_one_of_several_hosts),
-    UNIT(test_good_urls_are_taken_apart),
-    UNIT(test_bad_urls_are_refused_in_one_line_without_the_password),
-    UNIT(test_parameters_are_decoded),
-    UNIT(test_a_url_has_room_for_so_many_parameters),
-    UNIT(test_taking_a_parameter_leaves_the_others),
-    UNIT(test_parameters_are_checked),
-    UNIT(test_a_password_is_given_once),
-};
-const struct suite suite_url = SUITE("urls", tests);

@@ -2,7 +2,7 @@
  * test_url_secrets.c - a driver's message about a URL that it refuses has
  * nothing of the password in it, even if the password was not percent-encoded
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static size_t refuse_all(const char *scheme, const struct place *place,
     return refused;
 }
 
-static void test_nothing_of_a_password_is_in_a_refusal(void)
+TEST(test_nothing_of_a_password_is_in_a_refusal)
 {
     size_t refused = 0;
 
@@ -99,7 +99,7 @@ static void test_nothing_of_a_password_is_in_a_refusal(void)
 
 /* The message gives the parameter's number, since the parameter's name may be a
  * piece of a password. */
-static void test_an_unknown_parameter_is_told(void)
+TEST(test_an_unknown_parameter_is_told)
 {
     static const struct {
         const char *url;
@@ -121,9 +121,3 @@ static void test_an_unknown_parameter_is_told(void)
         assert_non_null(strstr(err.message, rows[i].said));
     }
 }
-
-static const struct unit tests[] = {
-    UNIT(test_nothing_of_a_password_is_in_a_refusal),
-    UNIT(test_an_unknown_parameter_is_told),
-};
-const struct suite suite_url_secrets = SUITE("secrets of urls", tests);

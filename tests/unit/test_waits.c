@@ -1,7 +1,7 @@
 /*
  * test_waits.c - circles of waits, as the rows of locks tell them
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +92,9 @@ static void not_told(unsigned owner)
     assert_false(lk_waits_are_closed(&waits, owner));
 }
 
-static void test_the_last_in_a_circle_is_told(void)
+#define SCENE_TEST(name_) TEST_WITH(name_, .close = clear)
+
+SCENE_TEST(test_the_last_in_a_circle_is_told)
 {
     crosses(1, 2, 1);
     crosses(2, 3, 2);
@@ -103,7 +105,7 @@ static void test_the_last_in_a_circle_is_told(void)
     not_told(4);
 }
 
-static void test_who_wants_a_lock_alone_waits_for_each_sharer(void)
+SCENE_TEST(test_who_wants_a_lock_alone_waits_for_each_sharer)
 {
     begin(0);
     shares(2, 1);
@@ -116,7 +118,7 @@ static void test_who_wants_a_lock_alone_waits_for_each_sharer(void)
     not_told(3);
 }
 
-static void test_a_reader_waits_for_the_writer_before_it_only(void)
+SCENE_TEST(test_a_reader_waits_for_the_writer_before_it_only)
 {
     begin(0);
     shares(2, 1);
@@ -132,7 +134,7 @@ static void test_a_reader_waits_for_the_writer_before_it_only(void)
     told(2);
 }
 
-static void test_a_sharer_outside_may_let_one_in(void)
+SCENE_TEST(test_a_sharer_outside_may_let_one_in)
 {
     begin(3);
     shares(2, 1);
@@ -145,7 +147,7 @@ static void test_a_sharer_outside_may_let_one_in(void)
     told(1);
 }
 
-static void test_more_permits_are_wanted_than_the_others_leave(void)
+SCENE_TEST(test_more_permits_are_wanted_than_the_others_leave)
 {
     begin(3);
     shares(2, 1);
@@ -157,7 +159,7 @@ static void test_more_permits_are_wanted_than_the_others_leave(void)
 }
 
 /* The sharer outside lets in the one before it, too. */
-static void test_a_queue_takes_room_as_long_as_it_is_stuck(void)
+SCENE_TEST(test_a_queue_takes_room_as_long_as_it_is_stuck)
 {
     begin(3);
     shares(2, 1);
@@ -172,7 +174,7 @@ static void test_a_queue_takes_room_as_long_as_it_is_stuck(void)
 }
 
 /* The one that is told there may let it in. */
-static void test_a_circle_elsewhere_is_told_elsewhere(void)
+SCENE_TEST(test_a_circle_elsewhere_is_told_elsewhere)
 {
     begin(2);
     shares(2, 1);
@@ -187,7 +189,7 @@ static void test_a_circle_elsewhere_is_told_elsewhere(void)
     not_told(3);
 }
 
-static void test_what_is_over_keeps_nobody_out(void)
+SCENE_TEST(test_what_is_over_keeps_nobody_out)
 {
     begin(0);
     shares_until(2, 1, OVER_US);
@@ -202,7 +204,7 @@ static void test_what_is_over_keeps_nobody_out(void)
     not_told(1);
 }
 
-static void test_who_waits_later_closes_the_circle(void)
+SCENE_TEST(test_who_waits_later_closes_the_circle)
 {
     begin(2);
     shares(2, 1);
@@ -216,7 +218,7 @@ static void test_who_waits_later_closes_the_circle(void)
     told(3);
 }
 
-static void test_waits_of_one_owner_are_no_circle(void)
+SCENE_TEST(test_waits_of_one_owner_are_no_circle)
 {
     begin(0);
     shares(1, 1);
@@ -225,18 +227,3 @@ static void test_waits_of_one_owner_are_no_circle(void)
     crosses(1, 1, 2);
     not_told(1);
 }
-
-static const struct unit tests[] = {
-    UNIT(test_the_last_in_a_circle_is_told),
-    UNIT(test_who_wants_a_lock_alone_waits_for_each_sharer),
-    UNIT(test_a_reader_waits_for_the_writer_before_it_only),
-    UNIT(test_a_sharer_outside_may_let_one_in),
-    UNIT(test_more_permits_are_wanted_than_the_others_leave),
-    UNIT(test_a_queue_takes_room_as_long_as_it_is_stuck),
-    UNIT(test_a_circle_elsewhere_is_told_elsewhere),
-    UNIT(test_what_is_over_keeps_nobody_out),
-    UNIT(test_who_waits_later_closes_the_circle),
-    UNIT(test_waits_of_one_owner_are_no_circle),
-};
-const struct suite suite_waits =
-    SUITE_IN("circles of waits", tests, NULL, clear);

@@ -1,7 +1,7 @@
 /*
  * test_watchdog.c - a call that is past its deadline is aborted, once
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdatomic.h>
 
@@ -39,7 +39,7 @@ static int64_t from_now(int64_t ms)
 
 /* A driver may need a moment to end the aborted call.  Calling `abort` again
  * meanwhile would keep a processor busy. */
-static void test_an_overdue_call_is_aborted_once(void)
+TEST(test_an_overdue_call_is_aborted_once)
 {
     static struct lk_watchdog dog;
     struct lk_watch watch = {0};
@@ -55,7 +55,7 @@ static void test_an_overdue_call_is_aborted_once(void)
     lk_watchdog_stop(&dog);
 }
 
-static void test_a_call_that_ended_in_time_is_not_aborted(void)
+TEST(test_a_call_that_ended_in_time_is_not_aborted)
 {
     static struct lk_watchdog dog;
     struct lk_watch ended = {0};
@@ -76,7 +76,7 @@ static void test_a_call_that_ended_in_time_is_not_aborted(void)
 
 /* The timer is set for the earliest deadline, although a call with a later one
  * began first. */
-static void test_a_shorter_call_is_aborted_before_a_longer_one(void)
+TEST(test_a_shorter_call_is_aborted_before_a_longer_one)
 {
     static struct lk_watchdog dog;
     struct lk_watch watches[3] = {{0}};
@@ -96,7 +96,7 @@ static void test_a_shorter_call_is_aborted_before_a_longer_one(void)
 
 /* Two calls are past their deadline at once; of two others, one is 50 ms later,
  * so the timer is set again, unless this thread is as late as that. */
-static void test_each_of_two_overdue_calls_is_aborted(void)
+TEST(test_each_of_two_overdue_calls_is_aborted)
 {
     static struct lk_watchdog dog;
     struct lk_watch watches[2] = {{0}};
@@ -112,11 +112,3 @@ static void test_each_of_two_overdue_calls_is_aborted(void)
         lk_watchdog_stop(&dog);
     }
 }
-
-static const struct unit tests[] = {
-    UNIT(test_an_overdue_call_is_aborted_once),
-    UNIT(test_a_call_that_ended_in_time_is_not_aborted),
-    UNIT(test_a_shorter_call_is_aborted_before_a_longer_one),
-    UNIT(test_each_of_two_overdue_calls_is_aborted),
-};
-const struct suite suite_watchdog = SUITE("deadlines", tests);

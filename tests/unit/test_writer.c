@@ -1,7 +1,7 @@
 /*
  * test_writer.c - a text written to memory is complete, or refused
  */
-#include "unit.h"
+#include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #include "base/writer.h"
 
-static void test_a_text_is_what_was_written(void)
+TEST(test_a_text_is_what_was_written)
 {
     enum { LINES = 5000, LINE = 16 };
     struct lk_writer writer;
@@ -29,7 +29,7 @@ static void test_a_text_is_what_was_written(void)
     free(text);
 }
 
-static void test_a_text_may_be_empty(void)
+TEST(test_a_text_may_be_empty)
 {
     struct lk_writer writer;
     char *text;
@@ -82,7 +82,7 @@ static int write_without_memory(void)
 
 /* Memory runs out in the middle of a text, and is there again at its end.  The
  * text would have a gap, so it is refused. */
-static void test_a_text_without_memory_is_refused(void)
+TEST(test_a_text_without_memory_is_refused)
 {
     int status = 0;
     pid_t child;
@@ -96,12 +96,3 @@ static void test_a_text_without_memory_is_refused(void)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 #endif
-
-static const struct unit tests[] = {
-    UNIT(test_a_text_is_what_was_written),
-    UNIT(test_a_text_may_be_empty),
-#if SLOWNESS == 1
-    UNIT(test_a_text_without_memory_is_refused),
-#endif
-};
-const struct suite suite_writer = SUITE("writer", tests);

@@ -13,7 +13,7 @@
 #include "lease/batch.h"
 #include "lease/open.h"
 #include "support/workers.h"
-#include "unit.h"
+#include "support/test.h"
 
 #ifdef SQLOCK_WITH_SQLITE
 

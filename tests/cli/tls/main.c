@@ -218,7 +218,7 @@ static void check_certificate(struct fixture *f, const char *certificate,
     assert_protected(f, url, VERIFY);
 }
 
-static void test_F77_a_verified_server_is_connected_to(struct fixture *f)
+TEST_ON(test_F77_a_verified_server_is_connected_to, ON_SERVERS, 0)
 {
     char url[1024];
 
@@ -226,22 +226,22 @@ static void test_F77_a_verified_server_is_connected_to(struct fixture *f)
     assert_protected(f, url_with(url, f, f->url, VERIFY, "ca.pem"), VERIFY);
 }
 
-static void test_F77_a_certificate_of_another_name_is_refused(struct fixture *f)
+TEST_ON(test_F77_a_certificate_of_another_name_is_refused, ON_SERVERS, 0)
 {
     check_certificate(f, "wrong-name", "");
 }
 
-static void test_F77_an_expired_certificate_is_refused(struct fixture *f)
+TEST_ON(test_F77_an_expired_certificate_is_refused, ON_SERVERS, 0)
 {
     check_certificate(f, "expired", "certificate");
 }
 
-static void test_F77_a_foreign_certificate_is_refused(struct fixture *f)
+TEST_ON(test_F77_a_foreign_certificate_is_refused, ON_SERVERS, 0)
 {
     check_certificate(f, "foreign", "certificate");
 }
 
-static void test_F77_a_missing_authority_is_refused(struct fixture *f)
+TEST_ON(test_F77_a_missing_authority_is_refused, ON_SERVERS, 0)
 {
     char url[1024];
 
@@ -253,7 +253,7 @@ static void test_F77_a_missing_authority_is_refused(struct fixture *f)
 }
 
 /* The connection is encrypted, and the server's name is not checked. */
-static void test_F77_required_tls_does_not_look_at_the_name(struct fixture *f)
+TEST_ON(test_F77_required_tls_does_not_look_at_the_name, ON_SERVERS, 0)
 {
     char url[1024];
 
@@ -262,7 +262,7 @@ static void test_F77_required_tls_does_not_look_at_the_name(struct fixture *f)
     serve(f, "good");
 }
 
-static void test_F77_a_server_without_tls_is_refused(struct fixture *f)
+TEST_ON(test_F77_a_server_without_tls_is_refused, ON_SERVERS, 0)
 {
     char variable[64];
     const char *plain;
@@ -279,8 +279,7 @@ static void test_F77_a_server_without_tls_is_refused(struct fixture *f)
 
 /* The answer to the first packet of the handshake does not come in time, and
  * the server greets whoever asks again: it is slow, and refuses nothing. */
-static void
-test_F77_a_handshake_that_is_too_slow_is_no_refusal(struct fixture *f)
+TEST_ON(test_F77_a_handshake_that_is_too_slow_is_no_refusal, ON_SERVERS, 0)
 {
     const struct proxy_plan late = {.point = PROXY_SENT, .act = PROXY_SWALLOW};
     struct proxy *proxy = proxy_open(f->database, f->url);
@@ -299,7 +298,7 @@ test_F77_a_handshake_that_is_too_slow_is_no_refusal(struct fixture *f)
 
 /* A Unix socket crosses no network, and the server has no TLS there: a URL that
  * demands a verified server connects all the same. */
-static void test_F77_a_unix_socket_needs_no_tls(struct fixture *f)
+TEST_ON(test_F77_a_unix_socket_needs_no_tls, ON_POSTGRES, 0)
 {
     const char *directory = getenv("SQLOCK_TEST_POSTGRES_SOCKET");
     char user[64], password[64], port[8], database[64];
@@ -319,25 +318,9 @@ static void test_F77_a_unix_socket_needs_no_tls(struct fixture *f)
     assert_lock_ok(open_at(f, url), &f->err);
 }
 
-#define TLS_TEST(function_) TEST_ON(function_, ON_SERVERS, 0)
-static const struct test tests[] = {
-    TLS_TEST(test_F77_a_verified_server_is_connected_to),
-    TLS_TEST(test_F77_a_certificate_of_another_name_is_refused),
-    TLS_TEST(test_F77_an_expired_certificate_is_refused),
-    TLS_TEST(test_F77_a_foreign_certificate_is_refused),
-    TLS_TEST(test_F77_a_missing_authority_is_refused),
-    TLS_TEST(test_F77_required_tls_does_not_look_at_the_name),
-    TLS_TEST(test_F77_a_server_without_tls_is_refused),
-    TLS_TEST(test_F77_a_handshake_that_is_too_slow_is_no_refusal),
-    TEST_ON(test_F77_a_unix_socket_needs_no_tls, ON_POSTGRES, 0),
-};
-static const struct topic topic = TOPIC(tests);
-static const struct topic *const topics[] = {&topic, NULL};
-
 static const struct suite_main suite = {
     .name = "tls",
     .about = "connections that are to be encrypted and verified",
-    .topics = topics,
 };
 
 int main(int argc, char **argv)

@@ -2,14 +2,11 @@
  * main.c - the polling suite: URLs with waiting=poll, on databases where nobody
  * may ring or take an advisory lock (with.sh)
  */
-#include "suite.h"
-
-static const struct topic *const topics[] = {&topic_form, NULL};
+#include "support/suite_main.h"
 
 static const struct suite_main suite = {
     .name = "polling",
     .about = "waiting on a server that has nothing to wake a waiter with",
-    .topics = topics,
     .layouts = IN_ALL,
     .test_seconds = 150,
 };

@@ -2,7 +2,7 @@
  * test_form.c - the form of a driver for waiting=poll, which rings no bell and
  * takes no advisory lock
  */
-#include "suite.h"
+#include "support/suite_main.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ static void end_by_hand(struct fixture *f, sqlock_registry *registry,
     assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
 }
 
-static void test_nothing_that_rings_is_sent(struct fixture *f)
+TEST_ON(test_nothing_that_rings_is_sent, ON_SERVERS, IN_ALL)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -116,7 +116,7 @@ static void test_nothing_that_rings_is_sent(struct fixture *f)
 
 /* with.sh has revoked PostgreSQL's functions of waiting, so the tests above
  * would have failed if they had called them. */
-static void test_functions_of_waiting_are_out_of_reach(struct fixture *f)
+TEST_ON(test_functions_of_waiting_are_out_of_reach, ON_POSTGRES, IN_SQLOCK)
 {
     struct sql sql;
 
@@ -165,7 +165,7 @@ static int take_turns(struct worker *worker)
     return rc < 0 ? worker_fail(worker, "%s", worker->err.message) : 0;
 }
 
-static void test_tokens_rise_from_holder_to_holder(struct fixture *f)
+TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK)
 {
     struct turns turns = {.fixture = f};
     static struct workers workers;
@@ -177,7 +177,7 @@ static void test_tokens_rise_from_holder_to_holder(struct fixture *f)
 
 /* --- which form --- */
 
-static void test_the_url_chooses_the_form(struct fixture *f)
+TEST_ON(test_the_url_chooses_the_form, ON_SERVERS, IN_SQLOCK)
 {
     const sqlock_driver *queueing;
     const sqlock_driver *found;
@@ -240,7 +240,7 @@ static void await_grants(struct hot *hot, unsigned grants)
 /* Threads of one registry hand a lock to each other, 16 times in a row.
  * Another registry, which stands for another process and polls the row,
  * gets the lock too, each of three times. */
-static void test_another_process_has_its_turn(struct fixture *f)
+TEST_ON(test_another_process_has_its_turn, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_lock *other = lock_obtain(f->b, f->name);
@@ -289,8 +289,7 @@ static sqlock_registry *open_polling(struct fixture *f)
 
 /* Lower the permits below those that are taken: the row stays sqlock's, and is
  * not taken for that of a Spring service, whose permits cannot be set. */
-static void
-test_permits_below_those_taken_can_be_raised_again(struct fixture *f)
+TEST_ON(test_permits_below_those_taken_can_be_raised_again, ON_ALL, IN_SQLOCK)
 {
     sqlock_registry *registry = open_polling(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
@@ -309,14 +308,3 @@ test_permits_below_those_taken_can_be_raised_again(struct fixture *f)
     lock_drop(lock);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_another_process_has_its_turn, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_nothing_that_rings_is_sent, ON_SERVERS, IN_ALL),
-    TEST_ON(test_functions_of_waiting_are_out_of_reach, ON_POSTGRES, IN_SQLOCK),
-    TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_the_url_chooses_the_form, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_permits_below_those_taken_can_be_raised_again, ON_ALL,
-            IN_SQLOCK),
-};
-const struct topic topic_form = TOPIC(tests);

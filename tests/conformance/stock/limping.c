@@ -9,7 +9,7 @@
 
 #include "suite.h"
 
-static void test_fails_in_a_transaction(struct fixture *f)
+TEST_WITH(test_fails_in_a_transaction, .set = "limping")
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -22,11 +22,10 @@ static void test_fails_in_a_transaction(struct fixture *f)
 
 /* Hang until the suite's alarm.  If LIMPING_FILE names a file, create it, and
  * hang without the alarm. */
-static void test_hangs(struct fixture *f)
+TEST_WITH(test_hangs, .set = "limping")
 {
     const char *path = getenv("LIMPING_FILE");
 
-    (void)f;
     if (path != NULL) {
         int fd = creat(path, 0600);
 
@@ -38,13 +37,12 @@ static void test_hangs(struct fixture *f)
         continue;
 }
 
-static void test_is_killed(struct fixture *f)
+TEST_WITH(test_is_killed, .set = "limping")
 {
-    (void)f;
     (void)raise(SIGKILL);
 }
 
-static void test_is_behind_them(struct fixture *f)
+TEST_WITH(test_is_behind_them, .set = "limping")
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -53,12 +51,3 @@ static void test_is_behind_them(struct fixture *f)
     assert_int_equal(shop_there(f, item), 9);
     sqlock_stock_close(stock);
 }
-
-static const struct test tests[] = {
-    TEST(test_fails_in_a_transaction),
-    TEST(test_hangs),
-    TEST(test_is_killed),
-    TEST(test_is_behind_them),
-};
-
-const struct topic topic_limping = TOPIC(tests);

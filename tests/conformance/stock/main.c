@@ -5,29 +5,20 @@
 
 #include <string.h>
 
-static const struct topic *const topics[] = {
-    &topic_answers,   &topic_lines, &topic_transactions, &topic_retention,
-    &topic_coalesced, &topic_input, &topic_limits,       &topic_codes,
-    &topic_crowd,     NULL,
-};
-
 static const struct suite_main suite = {
     .name = "stock",
     .about = "stock that many take from: exact counts, nothing oversold",
-    .topics = topics,
     .stops_servers = true,
     .campaign_seconds = 6000,
     .open = shop_create,
     .close = shop_drop,
 };
 
-static const struct topic *const limping_topics[] = {&topic_limping, NULL};
-
 /* A suite of which three tests fail on purpose. */
 static const struct suite_main limping = {
     .name = "limping",
     .about = "tests that fail, for limping.sh",
-    .topics = limping_topics,
+    .set = "limping",
     .test_seconds = 4,
     .open = shop_create,
     .close = shop_drop,

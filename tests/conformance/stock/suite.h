@@ -1,5 +1,5 @@
 /*
- * suite.h - the topics of this suite, and helpers for tables of stock (shop_)
+ * suite.h - shared by the tests of stock, helpers for its tables (shop_)
  */
 #ifndef TESTS_STOCK_SUITE_H
 #define TESTS_STOCK_SUITE_H
@@ -7,17 +7,6 @@
 #include "sqlock/stock.h"
 #include "support/shop.h"
 #include "support/suite_main.h"
-
-extern const struct topic topic_answers;
-extern const struct topic topic_lines;
-extern const struct topic topic_transactions;
-extern const struct topic topic_retention;
-extern const struct topic topic_coalesced;
-extern const struct topic topic_input;
-extern const struct topic topic_limits;
-extern const struct topic topic_codes;
-extern const struct topic topic_crowd;
-extern const struct topic topic_limping;
 
 /* Be a process that sells (seller.c).  Return the exit status. */
 int sell(int argc, char **argv);

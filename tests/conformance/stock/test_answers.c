@@ -12,7 +12,7 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-static void test_all_items_are_listed(struct fixture *f)
+TEST(test_all_items_are_listed)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     sqlock_stock_item *items = NULL;
@@ -48,8 +48,7 @@ struct market {
 
 /* A program that was built when the structs had fewer members: nothing is
  * written behind those that it has. */
-static void
-test_structs_are_as_large_as_the_callers_header_has_them(struct fixture *f)
+TEST(test_structs_are_as_large_as_the_callers_header_has_them)
 {
     struct old_line {
         const char *item;
@@ -88,7 +87,7 @@ test_structs_are_as_large_as_the_callers_header_has_them(struct fixture *f)
     sqlock_stock_close(stock);
 }
 
-static void test_a_struct_without_its_size_is_refused(struct fixture *f)
+TEST(test_a_struct_without_its_size_is_refused)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 5);
@@ -123,7 +122,7 @@ static void test_a_struct_without_its_size_is_refused(struct fixture *f)
 
 /* No header has such a row: the item's address would be read by half, or the
  * result be written behind the row. */
-static void test_a_row_that_ends_within_a_member_is_refused(struct fixture *f)
+TEST(test_a_row_that_ends_within_a_member_is_refused)
 {
     static const size_t sizes[] = {0, 1, 3, 8, 9, 12, 16, 20, 25, 31};
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
@@ -150,12 +149,3 @@ static void test_a_row_that_ends_within_a_member_is_refused(struct fixture *f)
     assert_int_equal(shop_there(f, item), 5);
     sqlock_stock_close(stock);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_row_that_ends_within_a_member_is_refused),
-    TEST(test_structs_are_as_large_as_the_callers_header_has_them),
-    TEST(test_a_struct_without_its_size_is_refused),
-    TEST(test_all_items_are_listed),
-};
-
-const struct topic topic_answers = TOPIC(tests);

@@ -13,7 +13,7 @@ static void *call_until_cancelled(void *context)
 
 /* A thread that is cancelled while it leads answers its round, and makes
  * another thread the leader. */
-static void test_a_leader_that_dies_hands_over(struct fixture *f)
+TEST(test_a_leader_that_dies_hands_over)
 {
     struct caller first = {.quantity = 1};
     struct worker leader = {.context = &first};
@@ -44,9 +44,3 @@ static void test_a_leader_that_dies_hands_over(struct fixture *f)
     assert_int_equal(shop_there(f, counter.item), 0);
     counter_close(&counter);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_leader_that_dies_hands_over),
-};
-
-const struct topic topic_coalesced = TOPIC(tests);

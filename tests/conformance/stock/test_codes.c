@@ -262,13 +262,7 @@ static const struct contract_call calls[] = {
          IN_TRANSACTION),
 };
 
-static void test_stock_keeps_to_its_codes(struct fixture *f)
+TEST(test_stock_keeps_to_its_codes)
 {
     contract_check(f, calls, sizeof calls / sizeof *calls);
 }
-
-static const struct test tests[] = {
-    TEST(test_stock_keeps_to_its_codes),
-};
-
-const struct topic topic_codes = TOPIC(tests);

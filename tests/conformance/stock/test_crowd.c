@@ -342,35 +342,34 @@ static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
     sell_and_check(f, strategy, (f->database->bit & ON_SERVERS) != 0, disturb);
 }
 
-static void test_F34_conditional_counts_each_order_once(struct fixture *f)
+TEST(test_F34_conditional_counts_each_order_once)
 {
     run_crowd(f, SQLOCK_STOCK_CONDITIONAL);
 }
 
-static void test_F34_pessimistic_counts_each_order_once(struct fixture *f)
+TEST(test_F34_pessimistic_counts_each_order_once)
 {
     run_crowd(f, SQLOCK_STOCK_PESSIMISTIC);
 }
 
-static void test_F34_optimistic_counts_each_order_once(struct fixture *f)
+TEST(test_F34_optimistic_counts_each_order_once)
 {
     run_crowd(f, SQLOCK_STOCK_OPTIMISTIC);
 }
 
-static void test_F34_coalesced_counts_each_order_once(struct fixture *f)
+TEST(test_F34_coalesced_counts_each_order_once)
 {
     run_crowd(f, SQLOCK_STOCK_COALESCED);
 }
 
-static void
-test_F34_coalesced_sells_out_while_processes_are_killed(struct fixture *f)
+TEST(test_F34_coalesced_sells_out_while_processes_are_killed)
 {
     sell_and_check(f, SQLOCK_STOCK_COALESCED, false, kill_until_sold_out);
 }
 
 /* Sellers that send each order twice, without an order id, deduct twice: the
  * checker must notice. */
-static void test_F34_the_checker_catches_double_deduction(struct fixture *f)
+TEST(test_F34_the_checker_catches_double_deduction)
 {
     struct stage stage;
     struct told told;
@@ -387,14 +386,3 @@ static void test_F34_the_checker_catches_double_deduction(struct fixture *f)
     assert_contains(check(&stage, &told), "there were");
     stage_close(&stage);
 }
-
-static const struct test tests[] = {
-    TEST(test_F34_conditional_counts_each_order_once),
-    TEST(test_F34_pessimistic_counts_each_order_once),
-    TEST(test_F34_optimistic_counts_each_order_once),
-    TEST(test_F34_coalesced_counts_each_order_once),
-    TEST(test_F34_coalesced_sells_out_while_processes_are_killed),
-    TEST(test_F34_the_checker_catches_double_deduction),
-};
-
-const struct topic topic_crowd = TOPIC(tests);

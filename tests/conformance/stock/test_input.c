@@ -11,7 +11,7 @@
 
 /* --- arguments --- */
 
-static void test_bad_arguments_are_refused(struct fixture *f)
+TEST(test_bad_arguments_are_refused)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -63,7 +63,7 @@ static void test_bad_arguments_are_refused(struct fixture *f)
 
 /* None of the items exists, so the greatest number of lines gets ENOTFOUND, and
  * one more line EINVAL. */
-static void test_as_many_items_as_are_allowed(struct fixture *f)
+TEST(test_as_many_items_as_are_allowed)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     static sqlock_stock_line lines[SQLOCK_LINES_MAX + 1];
@@ -82,7 +82,7 @@ static void test_as_many_items_as_are_allowed(struct fixture *f)
     sqlock_stock_close(stock);
 }
 
-static void test_the_longest_names_and_odd_ones_work(struct fixture *f)
+TEST(test_the_longest_names_and_odd_ones_work)
 {
     char name[SQLOCK_ITEM_MAX + 1];
 
@@ -158,7 +158,7 @@ static void sell_goods(struct fixture *f, const char *table,
     sqlock_stock_close(stock);
 }
 
-static void test_the_applications_own_table(struct fixture *f)
+TEST(test_the_applications_own_table)
 {
     char table[64];
 
@@ -186,7 +186,7 @@ static void expect_refused(struct fixture *f, int expected,
     assert_null(stock);
 }
 
-static void test_tables_that_do_not_fit_are_refused(struct fixture *f)
+TEST(test_tables_that_do_not_fit_are_refused)
 {
     sqlock_stock_options options;
     char table[64];
@@ -230,7 +230,7 @@ static void test_tables_that_do_not_fit_are_refused(struct fixture *f)
 
 /* Without sqlock's tables of stock, a table of the application can be sold
  * from, but not with order ids or reservations. */
-static void test_without_our_tables_there_are_no_orders(struct fixture *f)
+TEST(test_without_our_tables_there_are_no_orders)
 {
     sqlock_options registry_options = fixture_options(f);
     sqlock_stock_options options;
@@ -278,7 +278,7 @@ static void test_without_our_tables_there_are_no_orders(struct fixture *f)
 
 /* A CHECK of the table refuses the second item of an order: the first item must
  * not be deducted either. */
-static void test_a_check_of_the_table_refuses_all_of_an_order(struct fixture *f)
+TEST(test_a_check_of_the_table_refuses_all_of_an_order)
 {
     char table[64];
 
@@ -320,7 +320,7 @@ static void grant(struct login *login, const struct fixture *f,
 }
 
 /* The login may read the tables, but not change them. */
-static void test_a_login_without_the_privilege_is_told_so(struct fixture *f)
+TEST_ON(test_a_login_without_the_privilege_is_told_so, ON_SERVERS, 0)
 {
     static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
                                         "STOCK_RESERVATION"};
@@ -373,7 +373,7 @@ static void sell_beside_what_is_over(struct fixture *f,
 
 /* The login sells what is the application's, and may not change reservations,
  * or not even see them: what it asks for too much is refused as ever. */
-static void test_who_may_not_take_back_is_refused_as_ever(struct fixture *f)
+TEST_ON(test_who_may_not_take_back_is_refused_as_ever, ON_SERVERS, 0)
 {
     static const char *const rights[] = {"REFERENCES", "SELECT"};
     sqlock_stock_line line = {.item = "pen", .quantity = 2};
@@ -406,7 +406,7 @@ static void test_who_may_not_take_back_is_refused_as_ever(struct fixture *f)
 
 /* --- the schema --- */
 
-static void test_the_schema_is_text_too_and_made_once(struct fixture *f)
+TEST(test_the_schema_is_text_too_and_made_once)
 {
     sqlock_options options = fixture_options(f);
     char *text = NULL;
@@ -441,7 +441,7 @@ static const char *loose_text(struct fixture *f)
 }
 
 /* An item that only the database takes for another one is not there. */
-static void test_items_are_compared_by_their_bytes(struct fixture *f)
+TEST(test_items_are_compared_by_their_bytes)
 {
     char table[64];
     char columns[200];
@@ -482,7 +482,7 @@ static void test_items_are_compared_by_their_bytes(struct fixture *f)
 }
 
 /* Tables of ours in which two orders are one are refused. */
-static void test_our_tables_must_compare_by_bytes(struct fixture *f)
+TEST_ON(test_our_tables_must_compare_by_bytes, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = NULL;
@@ -521,20 +521,3 @@ static void test_our_tables_must_compare_by_bytes(struct fixture *f)
                                              "STOCK_RESERVATION"})[i]);
     sql_drop_locks(&f->sql, options.table_prefix);
 }
-
-static const struct test tests[] = {
-    TEST(test_bad_arguments_are_refused),
-    TEST(test_as_many_items_as_are_allowed),
-    TEST(test_the_longest_names_and_odd_ones_work),
-    TEST(test_the_applications_own_table),
-    TEST(test_tables_that_do_not_fit_are_refused),
-    TEST(test_without_our_tables_there_are_no_orders),
-    TEST(test_a_check_of_the_table_refuses_all_of_an_order),
-    TEST_ON(test_a_login_without_the_privilege_is_told_so, ON_SERVERS, 0),
-    TEST_ON(test_who_may_not_take_back_is_refused_as_ever, ON_SERVERS, 0),
-    TEST(test_the_schema_is_text_too_and_made_once),
-    TEST(test_items_are_compared_by_their_bytes),
-    TEST_ON(test_our_tables_must_compare_by_bytes, ON_ALL, IN_SQLOCK),
-};
-
-const struct topic topic_input = TOPIC(tests);

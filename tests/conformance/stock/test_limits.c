@@ -14,7 +14,7 @@ static void expect_num(struct fixture *f, const char *table, int64_t expected)
 
 /* The change from a negative quantity does not fit into an entry: with an order
  * id the item cannot be set, without one it can. */
-static void test_a_change_beyond_a_number_is_not_recorded(struct fixture *f)
+TEST(test_a_change_beyond_a_number_is_not_recorded)
 {
     sqlock_stock *stock;
     char table[64];
@@ -58,7 +58,7 @@ static int restore_there(struct fixture *f, sqlock_stock *stock,
 
 /* Without its strict mode, MySQL would store as much as fits, and report
  * success. */
-static void test_a_narrow_column_is_not_filled_beyond_its_end(struct fixture *f)
+TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0)
 {
     bool is_mysql = f->database->bit == ON_MYSQL;
     int64_t most = is_mysql ? 127 : 32767;
@@ -109,7 +109,7 @@ static sqlock_stock *open_goods(struct fixture *f, const char *table,
 
 /* SQLite stores anything in an INTEGER column of a table that is not STRICT,
  * and takes a text for greater than any number. */
-static void test_what_is_no_integer_is_left_alone(struct fixture *f)
+TEST_ON(test_what_is_no_integer_is_left_alone, ON_SQLITE, 0)
 {
     static const char *const items[] = {"text", "real", "blob", "null"};
     char table[64];
@@ -152,7 +152,7 @@ static void test_what_is_no_integer_is_left_alone(struct fixture *f)
 }
 
 /* An integer that the column of items cannot hold is no item. */
-static void test_an_item_beyond_its_column_is_not_there(struct fixture *f)
+TEST(test_an_item_beyond_its_column_is_not_there)
 {
     static const char *const items[] = {"3000000000", "-3000000000",
                                         "9223372036854775807"};
@@ -186,12 +186,3 @@ static void test_an_item_beyond_its_column_is_not_there(struct fixture *f)
     }
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_change_beyond_a_number_is_not_recorded),
-    TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0),
-    TEST_ON(test_what_is_no_integer_is_left_alone, ON_SQLITE, 0),
-    TEST(test_an_item_beyond_its_column_is_not_there),
-};
-
-const struct topic topic_limits = TOPIC(tests);

@@ -53,7 +53,7 @@ static int deduct_by(struct fixture *f, sqlock_stock *stock,
     return rc;
 }
 
-static void test_a_line_knows_what_is_left_without_an_answer(struct fixture *f)
+TEST(test_a_line_knows_what_is_left_without_an_answer)
 {
     each_strategy
     {
@@ -73,7 +73,7 @@ static void test_a_line_knows_what_is_left_without_an_answer(struct fixture *f)
 }
 
 /* Lines of an earlier call are sent again, with one that cannot be. */
-static void test_lines_that_are_not_sent_keep_no_old_answer(struct fixture *f)
+TEST(test_lines_that_are_not_sent_keep_no_old_answer)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -109,10 +109,3 @@ static void test_lines_that_are_not_sent_keep_no_old_answer(struct fixture *f)
     }
     sqlock_stock_close(stock);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_line_knows_what_is_left_without_an_answer),
-    TEST(test_lines_that_are_not_sent_keep_no_old_answer),
-};
-
-const struct topic topic_lines = TOPIC(tests);

@@ -110,7 +110,7 @@ static int reap_or_sell(struct worker *worker)
     return 0;
 }
 
-static void test_many_are_forgotten_while_others_sell(struct fixture *f)
+TEST(test_many_are_forgotten_while_others_sell)
 {
     struct crowd_of_old crowd = {
         .stocks = {shop_open_at(f->a, SQLOCK_STOCK_CONDITIONAL),
@@ -143,7 +143,7 @@ static int stop(void *context, const sqlock_stock_reaped *so_far)
     return 1;
 }
 
-static void test_a_reap_can_be_stopped_and_is_checked(struct fixture *f)
+TEST(test_a_reap_can_be_stopped_and_is_checked)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 1000);
@@ -239,7 +239,7 @@ static void create_stock(struct fixture *f, const sqlock_options *options)
     assert_ok(sqlock_stock_schema_create(f->url, options, &f->err));
 }
 
-static void test_init_gives_an_old_table_its_index(struct fixture *f)
+TEST(test_init_gives_an_old_table_its_index)
 {
     static const char *const names[] = {"STOCK", "STOCK_RESERVATION",
                                         "STOCK_ENTRY"};
@@ -272,11 +272,3 @@ static void test_init_gives_an_old_table_its_index(struct fixture *f)
         (void)sql_run(&f->sql, "DROP TABLE %s%s", prefix, names[i]);
     sql_drop_locks(&f->sql, prefix);
 }
-
-static const struct test tests[] = {
-    TEST(test_init_gives_an_old_table_its_index),
-    TEST(test_many_are_forgotten_while_others_sell),
-    TEST(test_a_reap_can_be_stopped_and_is_checked),
-};
-
-const struct topic topic_retention = TOPIC(tests);

@@ -27,7 +27,7 @@ static int cancel_the_way_back(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_what_cannot_be_taken_back_is_not_committed(struct fixture *f)
+TEST(test_what_cannot_be_taken_back_is_not_committed)
 {
     sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
@@ -48,7 +48,7 @@ static void test_what_cannot_be_taken_back_is_not_committed(struct fixture *f)
     registry_end(registry);
 }
 
-static void test_a_transaction_of_another_registry_is_refused(struct fixture *f)
+TEST(test_a_transaction_of_another_registry_is_refused)
 {
     sqlock_stock *stock = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
     sqlock_tx *tx = begin(f);
@@ -58,10 +58,3 @@ static void test_a_transaction_of_another_registry_is_refused(struct fixture *f)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
     sqlock_stock_close(stock);
 }
-
-static const struct test tests[] = {
-    TEST(test_what_cannot_be_taken_back_is_not_committed),
-    TEST(test_a_transaction_of_another_registry_is_refused),
-};
-
-const struct topic topic_transactions = TOPIC(tests);

@@ -5,18 +5,9 @@
  */
 #include "suite.h"
 
-static const struct topic *const topics[] = {
-    &topic_adopt,        &topic_again,    &topic_busy,
-    &topic_version,      &topic_reap,     &topic_codes,
-    &topic_identity,     &topic_pooled,   &topic_again_mysql,
-    &topic_again_commit, &topic_prepared, &topic_input,
-    &topic_rights,       &topic_retry,    NULL,
-};
-
 static const struct suite_main suite = {
     .name = "tx",
     .about = "transactions on the application's own tables",
-    .topics = topics,
     .lanes = 2,
     .stops_servers = true,
     .campaign_seconds = 5000,

@@ -1,5 +1,5 @@
 /*
- * suite.h - the topics of this suite: transactions on the application's tables
+ * suite.h - shared by tests of transactions on the application's tables
  *
  * A test names the databases and the layouts of the lock table that it runs on;
  * the default is all databases, with sqlock's layout.
@@ -12,21 +12,6 @@
 #include "support/app_table.h"
 #include "support/suite_main.h"
 #include "support/workers.h"
-
-extern const struct topic topic_adopt;
-extern const struct topic topic_again;
-extern const struct topic topic_again_mysql;
-extern const struct topic topic_again_commit;
-extern const struct topic topic_identity;
-extern const struct topic topic_pooled;
-extern const struct topic topic_busy;
-extern const struct topic topic_version;
-extern const struct topic topic_input;
-extern const struct topic topic_rights;
-extern const struct topic topic_retry;
-extern const struct topic topic_codes;
-extern const struct topic topic_reap;
-extern const struct topic topic_prepared;
 
 /* An application with its own connection, and the library's transaction on
  * it. */

@@ -11,7 +11,7 @@
 
 #include "support/workers.h"
 
-static void test_statement_binds_and_gives_rows(struct fixture *f)
+TEST(test_statement_binds_and_gives_rows)
 {
     sqlock_tx *tx = tx_begin(f);
     const sqlock_value values[] = {sqlock_text("it's ? \"x\""),
@@ -63,7 +63,7 @@ static int adopt_a_pipeline(struct worker *worker)
 
 /* In a pipeline our statements would go behind those of the application, and
  * their results, too: the call would wait for ever. */
-static void test_a_pipeline_is_not_adopted(struct fixture *f)
+TEST_ON(test_a_pipeline_is_not_adopted, ON_POSTGRES, 0)
 {
     static struct adopting adopting;
     static struct worker worker;
@@ -84,7 +84,7 @@ static void test_a_pipeline_is_not_adopted(struct fixture *f)
 }
 
 /* Standard error belongs to the application: no message may go there. */
-static void test_adopting_prints_nothing(struct fixture *f)
+TEST(test_adopting_prints_nothing)
 {
     FILE *printed = tmpfile();
     int errors = dup(STDERR_FILENO);
@@ -108,10 +108,3 @@ static void test_adopting_prints_nothing(struct fixture *f)
     (void)fclose(printed);
     app_close(&app);
 }
-
-static const struct test tests[] = {
-    TEST(test_statement_binds_and_gives_rows),
-    TEST_ON(test_a_pipeline_is_not_adopted, ON_POSTGRES, 0),
-    TEST(test_adopting_prints_nothing),
-};
-const struct topic topic_adopt = TOPIC(tests);

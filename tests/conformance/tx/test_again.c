@@ -9,7 +9,7 @@
 
 #include "support/pooler.h"
 
-static void test_a_guarded_transaction_takes_three_trips(struct fixture *f)
+TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_POSTGRES, 0)
 {
     struct counted c;
 
@@ -29,8 +29,8 @@ static long long prepared(struct app *app)
 
 /* The application would deallocate them again, so they are not prepared
  * again. */
-static void
-test_statements_that_are_deallocated_are_not_prepared_again(struct fixture *f)
+TEST_ON(test_statements_that_are_deallocated_are_not_prepared_again,
+        ON_POSTGRES, 0)
 {
     struct counted c;
 
@@ -48,7 +48,7 @@ test_statements_that_are_deallocated_are_not_prepared_again(struct fixture *f)
 }
 
 /* The handle stays, and its session is another one. */
-static void test_a_handle_may_get_another_session(struct fixture *f)
+TEST_ON(test_a_handle_may_get_another_session, ON_POSTGRES, 0)
 {
     struct counted c;
 
@@ -63,7 +63,7 @@ static void test_a_handle_may_get_another_session(struct fixture *f)
 }
 
 /* Each registry has names of its own. */
-static void test_two_registries_adopt_one_connection(struct fixture *f)
+TEST_ON(test_two_registries_adopt_one_connection, ON_POSTGRES, 0)
 {
     sqlock_lock *other;
     struct counted c;
@@ -89,7 +89,7 @@ static void test_two_registries_adopt_one_connection(struct fixture *f)
 
 /* The connection is cut while the transaction begins: nothing is adopted, and
  * the server rolls back. */
-static void test_a_connection_is_cut_while_it_is_recognized(struct fixture *f)
+TEST_ON(test_a_connection_is_cut_while_it_is_recognized, ON_POSTGRES, 0)
 {
     struct counted c;
     int rc;
@@ -114,8 +114,7 @@ static void test_a_connection_is_cut_while_it_is_recognized(struct fixture *f)
 
 /* In a pipeline that the application has begun after the adoption, a statement
  * would stand behind its own. */
-static void
-test_a_pipeline_begun_after_the_adoption_is_refused(struct fixture *f)
+TEST_ON(test_a_pipeline_begun_after_the_adoption_is_refused, ON_POSTGRES, 0)
 {
     struct counted c;
     sqlock_tx *tx;
@@ -135,7 +134,7 @@ test_a_pipeline_begun_after_the_adoption_is_refused(struct fixture *f)
 }
 
 /* A pooler lends sessions to others, which find nothing of ours there. */
-static void test_nothing_is_prepared_behind_a_pooler(struct fixture *f)
+TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_POSTGRES, 0)
 {
     struct pooler pooler;
     sqlock_lock *lock;
@@ -154,16 +153,3 @@ static void test_nothing_is_prepared_behind_a_pooler(struct fixture *f)
     lock_end(lock);
     pooler_end(&pooler);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_POSTGRES, 0),
-    TEST_ON(test_statements_that_are_deallocated_are_not_prepared_again,
-            ON_POSTGRES, 0),
-    TEST_ON(test_a_handle_may_get_another_session, ON_POSTGRES, 0),
-    TEST_ON(test_two_registries_adopt_one_connection, ON_POSTGRES, 0),
-    TEST_ON(test_a_connection_is_cut_while_it_is_recognized, ON_POSTGRES, 0),
-    TEST_ON(test_a_pipeline_begun_after_the_adoption_is_refused, ON_POSTGRES,
-            0),
-    TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_POSTGRES, 0),
-};
-const struct topic topic_again = TOPIC(tests);

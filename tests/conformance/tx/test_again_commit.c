@@ -7,7 +7,7 @@
 
 /* The application commits by itself and begins again: so the lease is checked
  * again by its row. */
-static void test_a_transaction_begun_again_is_checked(struct fixture *f)
+TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0)
 {
     struct counted c;
     sqlock_tx *tx;
@@ -32,7 +32,7 @@ static void test_a_transaction_begun_again_is_checked(struct fixture *f)
 /* Two transactions of the library on one connection, the second of which was
  * begun after the application had committed the first: the first one's commit
  * does not take the second one's savepoint for its own. */
-static void test_a_transaction_resumed_again_is_checked(struct fixture *f)
+TEST_ON(test_a_transaction_resumed_again_is_checked, ON_MYSQL, 0)
 {
     sqlock_lock *other;
     sqlock_tx *first;
@@ -58,7 +58,7 @@ static void test_a_transaction_resumed_again_is_checked(struct fixture *f)
 
 /* A ROLLBACK TO SAVEPOINT before the guard releases the row, if InnoDB had no
  * part in the transaction yet.  A savepoint after it changes nothing. */
-static void test_a_guard_is_checked_after_a_savepoint(struct fixture *f)
+TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0)
 {
     struct counted c;
     sqlock_tx *tx;
@@ -89,7 +89,7 @@ static void test_a_guard_is_checked_after_a_savepoint(struct fixture *f)
 }
 
 /* Without the answer to the commit nobody knows whether it happened. */
-static void test_a_commit_without_an_answer_is_uncertain(struct fixture *f)
+TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0)
 {
     for (int point = PROXY_BEFORE; point <= PROXY_SENT; point++) {
         struct proxy_plan plan = {.point = (enum proxy_point)point,
@@ -113,7 +113,7 @@ static void test_a_commit_without_an_answer_is_uncertain(struct fixture *f)
 
 /* Each registry has names of its own: the first one's commit does not take the
  * savepoint of the second one's guard for its own. */
-static void test_two_registries_adopt_one_connection(struct fixture *f)
+TEST_ON(test_two_registries_adopt_one_connection, ON_MYSQL, 0)
 {
     sqlock_lock *other;
     struct counted c;
@@ -143,12 +143,3 @@ static void test_two_registries_adopt_one_connection(struct fixture *f)
     lock_end(other);
     counted_close(&c);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_transaction_begun_again_is_checked, ON_MYSQL, 0),
-    TEST_ON(test_a_transaction_resumed_again_is_checked, ON_MYSQL, 0),
-    TEST_ON(test_a_guard_is_checked_after_a_savepoint, ON_MYSQL, 0),
-    TEST_ON(test_a_commit_without_an_answer_is_uncertain, ON_MYSQL, 0),
-    TEST_ON(test_two_registries_adopt_one_connection, ON_MYSQL, 0),
-};
-const struct topic topic_again_commit = TOPIC(tests);

@@ -10,7 +10,7 @@
 
 #include "lock/registry.h"
 
-static void test_a_guarded_transaction_takes_three_trips(struct fixture *f)
+TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_MYSQL, 0)
 {
     struct counted c;
 
@@ -25,7 +25,7 @@ static void test_a_guarded_transaction_takes_three_trips(struct fixture *f)
 }
 
 /* Oracle's MySQL keeps no blocks of statements. */
-static void test_each_adoption_on_mysql_is_as_the_first(struct fixture *f)
+TEST_ON(test_each_adoption_on_mysql_is_as_the_first, ON_MYSQL, 0)
 {
     struct counted c;
 
@@ -43,8 +43,7 @@ enum forgets { RESET, CHANGE_USER };
 
 /* The application would have them forgotten again, so they are not prepared
  * again. */
-static void
-test_statements_that_are_forgotten_are_not_prepared_again(struct fixture *f)
+TEST_ON(test_statements_that_are_forgotten_are_not_prepared_again, ON_MYSQL, 0)
 {
     for (int how = RESET; how <= CHANGE_USER; how++) {
         long long before;
@@ -65,7 +64,7 @@ test_statements_that_are_forgotten_are_not_prepared_again(struct fixture *f)
 /* --- another session --- */
 
 /* The handle stays, and its session is another one. */
-static void test_a_handle_may_get_another_session(struct fixture *f)
+TEST_ON(test_a_handle_may_get_another_session, ON_MYSQL, 0)
 {
     struct counted c;
 
@@ -79,7 +78,7 @@ static void test_a_handle_may_get_another_session(struct fixture *f)
 }
 
 /* A pooler tells the client library another number than the server's. */
-static void test_nothing_is_prepared_behind_a_pooler(struct fixture *f)
+TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_MYSQL, 0)
 {
     struct counted c;
 
@@ -103,7 +102,7 @@ static void leave_database(struct app *app, char left[256])
 
 /* Another database is refused, as at the first adoption; what was prepared is
  * of use again once the application is back. */
-static void test_a_session_in_another_database_is_refused(struct fixture *f)
+TEST_ON(test_a_session_in_another_database_is_refused, ON_MYSQL, 0)
 {
     sqlock_tx *tx = NULL;
     struct counted c;
@@ -120,8 +119,7 @@ static void test_a_session_in_another_database_is_refused(struct fixture *f)
 }
 
 /* In such a transaction, too, the session must have the registry's database. */
-static void
-test_such_a_transaction_in_another_database_is_refused(struct fixture *f)
+TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL, 0)
 {
     sqlock_tx *tx = NULL;
     struct counted c;
@@ -140,7 +138,7 @@ test_such_a_transaction_in_another_database_is_refused(struct fixture *f)
 }
 
 /* A result that the application has not read yet is told as such. */
-static void test_a_result_in_progress_is_refused(struct fixture *f)
+TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0)
 {
     sqlock_tx *tx = NULL;
     struct counted c;
@@ -156,7 +154,7 @@ static void test_a_result_in_progress_is_refused(struct fixture *f)
 }
 
 /* An answer may have more results than the one that was read. */
-static void test_a_result_that_is_still_to_come_is_refused(struct fixture *f)
+TEST_ON(test_a_result_that_is_still_to_come_is_refused, ON_MYSQL, 0)
 {
     sqlock_tx *tx = NULL;
     struct counted c;
@@ -181,8 +179,7 @@ static void replace_begin(struct fixture *f, struct app *app, const char *body)
 
 /* Nothing has begun, or something has in spite of an error: the transaction is
  * begun as at the first adoption, and is whole. */
-static void
-test_a_transaction_begins_whatever_the_session_runs(struct fixture *f)
+TEST_ON(test_a_transaction_begins_whatever_the_session_runs, ON_MYSQL, 0)
 {
     static const char *const bodies[] = {
         "DO ?",
@@ -216,7 +213,7 @@ test_a_transaction_begins_whatever_the_session_runs(struct fixture *f)
 /* --- the registry --- */
 
 /* A registry uses nothing that another one has left in the session. */
-static void test_a_connection_outlives_a_registry(struct fixture *f)
+TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
@@ -242,7 +239,7 @@ static void test_a_connection_outlives_a_registry(struct fixture *f)
 }
 
 /* A new connection may get the address of the old one's handle. */
-static void test_a_registry_outlives_connections(struct fixture *f)
+TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0)
 {
     for (int i = 0; i < 3; i++) {
         struct counted c;
@@ -256,7 +253,7 @@ static void test_a_registry_outlives_connections(struct fixture *f)
 }
 
 /* A child process inherits the connection, and may not use the registry. */
-static void test_a_child_process_is_refused(struct fixture *f)
+TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0)
 {
     sqlock_tx *tx = NULL;
     struct counted c;
@@ -277,22 +274,3 @@ static void test_a_child_process_is_refused(struct fixture *f)
     expect_trips(&c, 1, 1, 1);
     counted_close(&c);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_guarded_transaction_takes_three_trips, ON_MYSQL, 0),
-    TEST_ON(test_each_adoption_on_mysql_is_as_the_first, ON_MYSQL, 0),
-    TEST_ON(test_statements_that_are_forgotten_are_not_prepared_again, ON_MYSQL,
-            0),
-    TEST_ON(test_a_handle_may_get_another_session, ON_MYSQL, 0),
-    TEST_ON(test_nothing_is_prepared_behind_a_pooler, ON_MYSQL, 0),
-    TEST_ON(test_a_session_in_another_database_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_such_a_transaction_in_another_database_is_refused, ON_MYSQL,
-            0),
-    TEST_ON(test_a_result_in_progress_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_a_result_that_is_still_to_come_is_refused, ON_MYSQL, 0),
-    TEST_ON(test_a_transaction_begins_whatever_the_session_runs, ON_MYSQL, 0),
-    TEST_ON(test_a_connection_outlives_a_registry, ON_MYSQL, 0),
-    TEST_ON(test_a_registry_outlives_connections, ON_MYSQL, 0),
-    TEST_ON(test_a_child_process_is_refused, ON_MYSQL, 0),
-};
-const struct topic topic_again_mysql = TOPIC(tests);

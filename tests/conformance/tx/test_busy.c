@@ -58,7 +58,7 @@ static void assert_no_gap_is_locked(struct fixture *f, const char *name)
     }
 }
 
-static void test_a_busy_name_locks_no_gap(struct fixture *f)
+TEST_OF_ROWS(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK)
 {
     const char *name = f->name;
     struct session a;
@@ -75,7 +75,7 @@ static void test_a_busy_name_locks_no_gap(struct fixture *f)
     sessions_close(&a, &b);
 }
 
-static void test_a_busy_lease_locks_no_gap_for_its_guard(struct fixture *f)
+TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL, IN_ALL)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct sql dba;
@@ -100,7 +100,7 @@ static bool rolls_back_on_timeout(struct fixture *f)
 /* EBUSY undoes nothing that the transaction has written.  A server with
  * innodb_rollback_on_timeout rolls back the whole transaction: then each call
  * returns ERETRY. */
-static void test_F21_busy_undoes_nothing_in_silence(struct fixture *f)
+TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS, IN_SQLOCK)
 {
     const char *name = f->name;
     struct session a;
@@ -127,12 +127,3 @@ static void test_F21_busy_undoes_nothing_in_silence(struct fixture *f)
     assert_int_equal(stock_value(f, 1), expected == SQLOCK_EBUSY ? 5 : 100);
     sessions_close(&a, &b);
 }
-
-static const struct test tests[] = {
-    TEST_OF_ROWS(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL,
-                 IN_ALL),
-    TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
-                 IN_SQLOCK),
-};
-const struct topic topic_busy = TOPIC(tests);

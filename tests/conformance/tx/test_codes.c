@@ -170,7 +170,7 @@ static const struct contract_call calls[] = {
          BEGIN_CODES | LOCK_CODES | COMMIT_CODES),
 };
 
-static void test_transactions_keep_to_their_codes(struct fixture *f)
+TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK)
 {
     contract_check(f, calls, sizeof calls / sizeof *calls);
 }
@@ -179,7 +179,7 @@ static void test_transactions_keep_to_their_codes(struct fixture *f)
 
 /* The server ends the session, and the application notices by a statement of
  * its own: each call of the library then returns ELOST. */
-static void test_a_terminated_connection_is_lost(struct fixture *f)
+TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK)
 {
     static int (*const on_a_tx[])(struct contract *, sqlock_error *) = {
         call_execute, call_lock,   call_lock_row, call_fence,
@@ -206,7 +206,7 @@ static void test_a_terminated_connection_is_lost(struct fixture *f)
 /* --- a lease that a guard finds gone --- */
 
 /* The caller's lock says so, too, from then on. */
-static void test_a_guard_that_fails_ends_the_lease(struct fixture *f)
+TEST_OF_ROWS(test_a_guard_that_fails_ends_the_lease, ON_ALL, IN_SQLOCK)
 {
     for (int is_taken = 0; is_taken <= 1; is_taken++) {
         int code = is_taken != 0 ? SQLOCK_ELOST : SQLOCK_EEXPIRED;
@@ -273,7 +273,7 @@ static const char *words_of(const struct fixture *f)
 
 /* The registry's limit ends it.  If a busy machine brings the server's answer
  * too late (ELOST), try again. */
-static void test_a_statement_that_takes_too_long_times_out(struct fixture *f)
+TEST(test_a_statement_that_takes_too_long_times_out)
 {
     sqlock_options options = fixture_options(f);
     int64_t until = check_deadline_ns(PATIENCE_MS);
@@ -376,7 +376,7 @@ static int call_on_view(struct fixture *f, sqlock_registry *registry,
 /* The server ends them, and says why.  On PostgreSQL that aborts the
  * transaction, which goes on from a savepoint; SQLite rolls all of it back
  * after a call that writes. */
-static void test_each_call_on_a_slow_table_times_out(struct fixture *f)
+TEST_OF_ROWS(test_each_call_on_a_slow_table_times_out, ON_ALL, IN_SQLOCK)
 {
     /* Oracle's MySQL limits what only reads. */
     size_t calls_of = fixture_is_oracles(f) ? 2 : 4;
@@ -419,7 +419,7 @@ static int come_late(void *context, const struct tap_event *event)
 
 /* The client's own limit, before anything is sent, in each call on a
  * transaction. */
-static void test_each_call_that_comes_too_late_times_out(struct fixture *f)
+TEST_OF_ROWS(test_each_call_that_comes_too_late_times_out, ON_ALL, IN_SQLOCK)
 {
     struct contract c = {.f = f, .registry = open_limited(f)};
 
@@ -459,7 +459,7 @@ static int sleep_long(struct worker *worker)
 }
 
 /* Somebody else ends the statement before its time is over. */
-static void test_a_statement_that_is_cancelled_is_told_so(struct fixture *f)
+TEST_ON(test_a_statement_that_is_cancelled_is_told_so, ON_SERVERS, 0)
 {
     bool is_postgres = f->database->bit == ON_POSTGRES;
     int64_t until = check_deadline_ns(PATIENCE_MS);
@@ -488,15 +488,3 @@ static void test_a_statement_that_is_cancelled_is_told_so(struct fixture *f)
     (void)sqlock_tx_rollback(slow.tx, NULL);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_guard_that_fails_ends_the_lease, ON_ALL, IN_SQLOCK),
-    TEST(test_a_statement_that_takes_too_long_times_out),
-    TEST_OF_ROWS(test_each_call_on_a_slow_table_times_out, ON_ALL, IN_SQLOCK),
-    TEST_OF_ROWS(test_each_call_that_comes_too_late_times_out, ON_ALL,
-                 IN_SQLOCK),
-    TEST_ON(test_a_statement_that_is_cancelled_is_told_so, ON_SERVERS, 0),
-};
-const struct topic topic_codes = TOPIC(tests);

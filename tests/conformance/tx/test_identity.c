@@ -75,8 +75,7 @@ static void close_named(struct fixture *f, sqlock_registry *registry)
 }
 
 /* Both connections lead to the new server. */
-static void
-test_another_server_is_adopted_when_the_registry_has_it(struct fixture *f)
+TEST(test_another_server_is_adopted_when_the_registry_has_it)
 {
     sqlock_registry *registry = open_named(f);
 
@@ -98,8 +97,8 @@ static void note_epoch(struct lk_epoch *epoch, const char *now)
 
 /* The application's connection, which still reads what was there before, leads
  * to the server that the registry has left: its epoch has changed. */
-static void
-test_the_server_before_is_refused_after_a_change_of_epoch(struct fixture *f)
+TEST_OF_ROWS(test_the_server_before_is_refused_after_a_change_of_epoch,
+             ON_MYSQL, 0)
 {
     sqlock_registry *registry = open_named(f);
     struct lk_epoch *epoch = &((struct lk_store *)registry)->db.epoch;
@@ -161,8 +160,8 @@ static void expect_refusal(struct fixture *f, sqlock_registry *registry,
 }
 
 /* It was recognized in the epoch before. */
-static void test_a_recognized_connection_is_refused_after_a_change_of_epoch(
-    struct fixture *f)
+TEST_ON(test_a_recognized_connection_is_refused_after_a_change_of_epoch,
+        ON_POSTGRES, 0)
 {
     struct app app;
     sqlock_registry *registry = open_recognized(f, &app);
@@ -173,8 +172,8 @@ static void test_a_recognized_connection_is_refused_after_a_change_of_epoch(
 }
 
 /* Nothing but another connection of the application has shown the change. */
-static void test_a_recognized_connection_is_refused_once_another_was_adopted(
-    struct fixture *f)
+TEST_ON(test_a_recognized_connection_is_refused_once_another_was_adopted,
+        ON_POSTGRES, 0)
 {
     struct app app;
     sqlock_registry *registry = open_recognized(f, &app);
@@ -183,14 +182,3 @@ static void test_a_recognized_connection_is_refused_once_another_was_adopted(
     adopt_and_end(f, registry);
     expect_refusal(f, registry, &app);
 }
-
-static const struct test tests[] = {
-    TEST(test_another_server_is_adopted_when_the_registry_has_it),
-    TEST_OF_ROWS(test_the_server_before_is_refused_after_a_change_of_epoch,
-                 ON_MYSQL, 0),
-    TEST_ON(test_a_recognized_connection_is_refused_after_a_change_of_epoch,
-            ON_POSTGRES, 0),
-    TEST_ON(test_a_recognized_connection_is_refused_once_another_was_adopted,
-            ON_POSTGRES, 0),
-};
-const struct topic topic_identity = TOPIC(tests);

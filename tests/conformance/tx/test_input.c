@@ -9,7 +9,7 @@
 #define A16 "aaaaaaaaaaaaaaaa"
 #define A64 A16 A16 A16 A16
 
-static void test_names_with_sql_in_them_are_refused(struct fixture *f)
+TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0)
 {
     static const char *const bad[] = {
         "",
@@ -61,7 +61,7 @@ static void test_names_with_sql_in_them_are_refused(struct fixture *f)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_values_with_sql_in_them_are_values(struct fixture *f)
+TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0)
 {
     const char *evil = "x', a = 0 WHERE 1=1; --";
     sqlock_table table = stock_table(f);
@@ -84,7 +84,7 @@ static void test_values_with_sql_in_them_are_values(struct fixture *f)
     assert_int_equal(stock_value(f, 1), 100);
 }
 
-static void test_missing_table_column_and_wrong_type(struct fixture *f)
+TEST(test_missing_table_column_and_wrong_type)
 {
     sqlock_value one = sqlock_integer(1);
     sqlock_value text = sqlock_text("not a number");
@@ -139,7 +139,7 @@ static void test_missing_table_column_and_wrong_type(struct fixture *f)
 
 /* Two assignments of a column would leave one of them: no rise of the
  * version. */
-static void test_column_in_two_roles_is_refused(struct fixture *f)
+TEST(test_column_in_two_roles_is_refused)
 {
     sqlock_value one = sqlock_integer(1);
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
@@ -167,7 +167,8 @@ static void test_column_in_two_roles_is_refused(struct fixture *f)
 }
 
 /* These databases ignore the case of a column's name. */
-static void test_version_in_capitals_is_not_assigned(struct fixture *f)
+TEST_ON(test_version_in_capitals_is_not_assigned, ON_SQLITE | ON_MYSQL,
+        IN_SQLOCK)
 {
     sqlock_value one = sqlock_integer(1);
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
@@ -187,7 +188,7 @@ static void test_version_in_capitals_is_not_assigned(struct fixture *f)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
 }
 
-static void test_nulls_and_numbers_out_of_range(struct fixture *f)
+TEST_OF_ROWS(test_nulls_and_numbers_out_of_range, ON_ALL, 0)
 {
     const char *name = f->name;
     const char *none[] = {NULL};
@@ -241,7 +242,7 @@ static void test_nulls_and_numbers_out_of_range(struct fixture *f)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_connection_of_another_database_is_refused(struct fixture *f)
+TEST(test_connection_of_another_database_is_refused)
 {
     char url[1024];
     struct app app;
@@ -276,7 +277,7 @@ static void test_connection_of_another_database_is_refused(struct fixture *f)
 }
 
 /* A transaction without the file's locks guards nothing. */
-static void test_connection_without_locks_is_refused(struct fixture *f)
+TEST_ON(test_connection_without_locks_is_refused, ON_SQLITE, IN_SQLOCK)
 {
     static const char *const parameters[] = {
         "nolock=1", "immutable=1", "vfs=unix-none", "vfs=unix-dotfile"};
@@ -298,7 +299,8 @@ static void test_connection_without_locks_is_refused(struct fixture *f)
 
 /* Under REPEATABLE READ, the adoption sends no query, since that would take the
  * snapshot; so only the first lock notices that the database is another one. */
-static void test_another_database_is_noticed_with_a_snapshot(struct fixture *f)
+TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
+        IN_SQLOCK)
 {
     const char *name = f->name;
     const char *admin = database_admin_url(f->database);
@@ -317,7 +319,7 @@ static void test_another_database_is_noticed_with_a_snapshot(struct fixture *f)
     app_close(&app);
 }
 
-static void test_aborted_transaction_is_not_adopted(struct fixture *f)
+TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK)
 {
     struct app app;
     sqlock_tx *tx;
@@ -333,7 +335,7 @@ static void test_aborted_transaction_is_not_adopted(struct fixture *f)
     app_close(&app);
 }
 
-static void test_F41_a_connection_that_reconnects_is_refused(struct fixture *f)
+TEST_ON(test_F41_a_connection_that_reconnects_is_refused, ON_MYSQL, IN_SQLOCK)
 {
     struct app app;
     sqlock_tx *tx;
@@ -349,8 +351,8 @@ static void test_F41_a_connection_that_reconnects_is_refused(struct fixture *f)
     app_close(&app);
 }
 
-static void
-test_F20_a_connection_that_counts_found_rows_is_refused(struct fixture *f)
+TEST_ON(test_F20_a_connection_that_counts_found_rows_is_refused, ON_MYSQL,
+        IN_SQLOCK)
 {
     struct app app;
     sqlock_tx *tx;
@@ -362,7 +364,7 @@ test_F20_a_connection_that_counts_found_rows_is_refused(struct fixture *f)
     app_close(&app);
 }
 
-static void test_wrong_number_of_parameters(struct fixture *f)
+TEST(test_wrong_number_of_parameters)
 {
     sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
     static const size_t counts[] = {2, 0};
@@ -385,7 +387,7 @@ static void test_wrong_number_of_parameters(struct fixture *f)
 }
 
 /* No parameters make SQL of what is none, with or without a question mark. */
-static void test_no_sql_is_an_error_of_the_database(struct fixture *f)
+TEST(test_no_sql_is_an_error_of_the_database)
 {
     static const char *const texts[] = {"SELECT ? ?", "SELEKT 1", "SELECT '?"};
 
@@ -401,7 +403,7 @@ static void test_no_sql_is_an_error_of_the_database(struct fixture *f)
     }
 }
 
-static void test_the_owner_of_a_fence_has_a_length(struct fixture *f)
+TEST(test_the_owner_of_a_fence_has_a_length)
 {
     sqlock_table table = stock_table(f);
     sqlock_value one = sqlock_integer(1);
@@ -419,7 +421,7 @@ static void test_the_owner_of_a_fence_has_a_length(struct fixture *f)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
 }
 
-static void test_F41_no_other_session_of_the_library_commits(struct fixture *f)
+TEST_ON(test_F41_no_other_session_of_the_library_commits, ON_MYSQL, IN_SQLOCK)
 {
     struct app app;
     sqlock_tx *tx;
@@ -431,28 +433,3 @@ static void test_F41_no_other_session_of_the_library_commits(struct fixture *f)
     assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
-
-static const struct test tests[] = {
-    TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0),
-    TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0),
-    TEST(test_missing_table_column_and_wrong_type),
-    TEST(test_column_in_two_roles_is_refused),
-    TEST_ON(test_version_in_capitals_is_not_assigned, ON_SQLITE | ON_MYSQL,
-            IN_SQLOCK),
-    TEST_OF_ROWS(test_nulls_and_numbers_out_of_range, ON_ALL, 0),
-    TEST(test_connection_of_another_database_is_refused),
-    TEST_ON(test_connection_without_locks_is_refused, ON_SQLITE, IN_SQLOCK),
-    TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
-            IN_SQLOCK),
-    TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
-    TEST_ON(test_F41_a_connection_that_reconnects_is_refused, ON_MYSQL,
-            IN_SQLOCK),
-    TEST_ON(test_F41_no_other_session_of_the_library_commits, ON_MYSQL,
-            IN_SQLOCK),
-    TEST_ON(test_F20_a_connection_that_counts_found_rows_is_refused, ON_MYSQL,
-            IN_SQLOCK),
-    TEST(test_wrong_number_of_parameters),
-    TEST(test_no_sql_is_an_error_of_the_database),
-    TEST(test_the_owner_of_a_fence_has_a_length),
-};
-const struct topic topic_input = TOPIC(tests);

@@ -134,7 +134,7 @@ static void assert_seen(struct fixture *f, const char *commit)
     forget_seen(f);
 }
 
-static void test_a_claim_takes_its_settings_along(struct fixture *f)
+TEST_ON(test_a_claim_takes_its_settings_along, ON_POSTGRES, 0)
 {
     struct shared shared;
     sqlock_lock *locks[2];
@@ -161,7 +161,7 @@ static void test_a_claim_takes_its_settings_along(struct fixture *f)
 }
 
 /* An error in the transaction that a statement is sent in ends there. */
-static void test_a_failed_claim_leaves_nothing(struct fixture *f)
+TEST_ON(test_a_failed_claim_leaves_nothing, ON_POSTGRES, 0)
 {
     struct shared shared;
     sqlock_lock *held = lock_obtain(f->a, f->name);
@@ -184,7 +184,7 @@ static void test_a_failed_claim_leaves_nothing(struct fixture *f)
 
 /* The statement that the registry gave up is ended by the server, since the
  * limit that was sent with it applies to it. */
-static void test_the_limit_of_a_statement_goes_with_it(struct fixture *f)
+TEST_ON(test_the_limit_of_a_statement_goes_with_it, ON_POSTGRES, 0)
 {
     sqlock_options options = fixture_options(f);
     struct shared shared;
@@ -221,7 +221,7 @@ static void show(struct fixture *f, sqlock_tx *tx, const char *setting,
     sqlock_result_clear(&result);
 }
 
-static void test_a_transaction_takes_its_settings_along(struct fixture *f)
+TEST_ON(test_a_transaction_takes_its_settings_along, ON_POSTGRES, 0)
 {
     struct shared shared;
     sqlock_tx *tx;
@@ -240,7 +240,7 @@ static void test_a_transaction_takes_its_settings_along(struct fixture *f)
 
 /* The application's own connection leads through the pooler, too: its
  * transaction keeps the settings that it has. */
-static void test_an_adopted_transaction_leaves_nothing(struct fixture *f)
+TEST_ON(test_an_adopted_transaction_leaves_nothing, ON_POSTGRES, 0)
 {
     const char *name = f->name;
     struct shared shared;
@@ -267,7 +267,7 @@ static void test_an_adopted_transaction_leaves_nothing(struct fixture *f)
 
 /* With two sessions by turns, each statement of a client finds another one, but
  * two clients in step find the same ones again and again. */
-static void test_the_doctor_leaves_no_lock_on_a_session(struct fixture *f)
+TEST_ON(test_the_doctor_leaves_no_lock_on_a_session, ON_POSTGRES, 0)
 {
     sqlock_options options = fixture_options(f);
     sqlock_capabilities gives = {.size = sizeof gives};
@@ -301,7 +301,7 @@ static void test_the_doctor_leaves_no_lock_on_a_session(struct fixture *f)
 }
 
 /* A crash of the server does not end the session that the pooler shows. */
-static void test_fast_leases_need_sessions_of_their_own(struct fixture *f)
+TEST_ON(test_fast_leases_need_sessions_of_their_own, ON_POSTGRES, 0)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;
@@ -317,14 +317,3 @@ static void test_fast_leases_need_sessions_of_their_own(struct fixture *f)
     assert_contains(f->err.message, "pooler");
     pooler_end(&pooler);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_fast_leases_need_sessions_of_their_own, ON_POSTGRES, 0),
-    TEST_ON(test_a_claim_takes_its_settings_along, ON_POSTGRES, 0),
-    TEST_ON(test_a_failed_claim_leaves_nothing, ON_POSTGRES, 0),
-    TEST_ON(test_the_limit_of_a_statement_goes_with_it, ON_POSTGRES, 0),
-    TEST_ON(test_a_transaction_takes_its_settings_along, ON_POSTGRES, 0),
-    TEST_ON(test_an_adopted_transaction_leaves_nothing, ON_POSTGRES, 0),
-    TEST_ON(test_the_doctor_leaves_no_lock_on_a_session, ON_POSTGRES, 0),
-};
-const struct topic topic_pooled = TOPIC(tests);

@@ -71,7 +71,7 @@ static long long prepared(struct fixture *f, struct story *story)
     return count;
 }
 
-static void test_a_statement_is_prepared_once(struct fixture *f)
+TEST_ON(test_a_statement_is_prepared_once, ON_SERVERS, 0)
 {
     struct story story;
     long long before;
@@ -86,7 +86,7 @@ static void test_a_statement_is_prepared_once(struct fixture *f)
     registry_end(story.registry);
 }
 
-static void test_a_statement_takes_parameters_of_every_type(struct fixture *f)
+TEST(test_a_statement_takes_parameters_of_every_type)
 {
     const sqlock_value written[] = {sqlock_integer(7), sqlock_text("seven"),
                                     sqlock_text(NULL)};
@@ -102,7 +102,7 @@ static void test_a_statement_takes_parameters_of_every_type(struct fixture *f)
 }
 
 /* Two parameters whose types are exchanged are those of another statement. */
-static void test_types_count_in_their_order(struct fixture *f)
+TEST(test_types_count_in_their_order)
 {
     const sqlock_value values[] = {sqlock_integer(7), sqlock_text("seven"),
                                    sqlock_integer(7)};
@@ -135,7 +135,7 @@ static int write_again(struct fixture *f, struct story *story,
     return rc == SQLOCK_ERETRY ? write_state(f, story, state) : rc;
 }
 
-static void test_a_statement_outlives_a_change_of_its_table(struct fixture *f)
+TEST_ON(test_a_statement_outlives_a_change_of_its_table, ON_SERVERS, 0)
 {
     struct story story;
 
@@ -159,7 +159,7 @@ static void test_a_statement_outlives_a_change_of_its_table(struct fixture *f)
     registry_end(story.registry);
 }
 
-static void test_a_statement_means_a_table_of_the_session(struct fixture *f)
+TEST_ON(test_a_statement_means_a_table_of_the_session, ON_MYSQL, 0)
 {
     const sqlock_value values[] = {sqlock_text("lost"), sqlock_integer(1)};
     struct story story;
@@ -181,8 +181,7 @@ static void test_a_statement_means_a_table_of_the_session(struct fixture *f)
 
 /* A trigger refuses some states, by errors that a change of the table has, too:
  * those end the transaction as such, at the latest when it is tried again. */
-static void
-test_a_statement_that_a_trigger_refuses_is_told_so(struct fixture *f)
+TEST_ON(test_a_statement_that_a_trigger_refuses_is_told_so, ON_POSTGRES, 0)
 {
     const char *name = stock_name(f);
     struct story story;
@@ -213,7 +212,7 @@ test_a_statement_that_a_trigger_refuses_is_told_so(struct fixture *f)
 }
 
 /* More texts than have numbers. */
-static void test_any_number_of_statements_may_be_sent(struct fixture *f)
+TEST(test_any_number_of_statements_may_be_sent)
 {
     struct story story;
 
@@ -231,14 +230,3 @@ static void test_any_number_of_statements_may_be_sent(struct fixture *f)
         }
     registry_end(story.registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_statement_is_prepared_once, ON_SERVERS, 0),
-    TEST(test_a_statement_takes_parameters_of_every_type),
-    TEST(test_types_count_in_their_order),
-    TEST_ON(test_a_statement_outlives_a_change_of_its_table, ON_SERVERS, 0),
-    TEST_ON(test_a_statement_that_a_trigger_refuses_is_told_so, ON_POSTGRES, 0),
-    TEST_ON(test_a_statement_means_a_table_of_the_session, ON_MYSQL, 0),
-    TEST(test_any_number_of_statements_may_be_sent),
-};
-const struct topic topic_prepared = TOPIC(tests);

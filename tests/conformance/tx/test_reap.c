@@ -22,7 +22,7 @@ static int64_t reap(struct fixture *f, int64_t retention_ms)
     return removed;
 }
 
-static void test_names_that_nobody_has_locked_are_reaped(struct fixture *f)
+TEST_OF_ROWS(test_names_that_nobody_has_locked_are_reaped, ON_SERVERS, IN_ALL)
 {
     struct session a;
     struct session b;
@@ -50,7 +50,7 @@ static void test_names_that_nobody_has_locked_are_reaped(struct fixture *f)
 }
 
 /* The accounts of Spring services are leases in the same region. */
-static void test_accounts_that_ended_are_reaped(struct fixture *f)
+TEST_OF_ROWS(test_accounts_that_ended_are_reaped, ON_SERVERS, IN_SQLOCK)
 {
     (void)reap(f, 0);
     fixture_put_row(f, "s-ended", "DEFAULT#tx", "somebody", -60000000,
@@ -67,7 +67,7 @@ static void test_accounts_that_ended_are_reaped(struct fixture *f)
 /* A session waits for a name whose row another one deletes: it gets the name
  * with a new row, or gets ERETRY and then the name; and nobody else can lock
  * it. */
-static void test_row_is_deleted_under_a_waiter(struct fixture *f)
+TEST_OF_ROWS(test_row_is_deleted_under_a_waiter, ON_SERVERS, IN_SQLOCK)
 {
     struct session a;
     struct session b;
@@ -180,7 +180,7 @@ static int lock_again_and_again(struct worker *worker)
     return 0;
 }
 
-static void test_reaping_never_lets_two_have_a_name(struct fixture *f)
+TEST_OF_ROWS(test_reaping_never_lets_two_have_a_name, ON_SERVERS, IN_SQLOCK)
 {
     struct race race = {.f = f};
     struct workers workers;
@@ -192,13 +192,3 @@ static void test_reaping_never_lets_two_have_a_name(struct fixture *f)
     (void)reap(f, 0);
     assert_int_equal(names_of(f), 0);
 }
-
-static const struct test tests[] = {
-    TEST_OF_ROWS(test_names_that_nobody_has_locked_are_reaped, ON_SERVERS,
-                 IN_ALL),
-    TEST_OF_ROWS(test_accounts_that_ended_are_reaped, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_row_is_deleted_under_a_waiter, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_reaping_never_lets_two_have_a_name, ON_SERVERS,
-                 IN_SQLOCK),
-};
-const struct topic topic_reap = TOPIC(tests);

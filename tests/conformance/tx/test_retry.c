@@ -25,7 +25,7 @@ static int follow_script(void *context, sqlock_tx *tx, sqlock_error *err)
     return rc;
 }
 
-static void test_retry_counts_and_gives_up(struct fixture *f)
+TEST(test_retry_counts_and_gives_up)
 {
     static const int codes[] = {SQLOCK_ECONFLICT, SQLOCK_ERETRY,
                                 SQLOCK_ECONFLICT, 0};
@@ -61,7 +61,7 @@ static int never_succeed(void *context, sqlock_tx *tx, sqlock_error *err)
 }
 
 /* deadline_ms ends the attempts, not sooner than one pause before that time. */
-static void test_retry_gives_up_at_its_deadline(struct fixture *f)
+TEST(test_retry_gives_up_at_its_deadline)
 {
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
     unsigned attempts = 0;
@@ -100,7 +100,7 @@ static int note_the_pause(void *context, sqlock_tx *tx, sqlock_error *err)
 }
 
 /* There is a pause before each attempt but the first. */
-static void test_retry_pauses_before_each_attempt(struct fixture *f)
+TEST(test_retry_pauses_before_each_attempt)
 {
     struct waits waits = {.least_ns = INT64_MAX};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
@@ -141,8 +141,7 @@ static int refuse_first_commit(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void
-test_retry_of_a_refused_commit_and_none_of_a_lost_one(struct fixture *f)
+TEST(test_retry_of_a_refused_commit_and_none_of_a_lost_one)
 {
     sqlock_registry *tapped = fixture_tapped(f, NULL);
     struct addition addition = {.fixture = f};
@@ -178,7 +177,7 @@ static int refuse_with_text(void *context, sqlock_tx *tx, sqlock_error *err)
 
 /* The application's own result has its own text, and not that of an earlier
  * attempt. */
-static void test_retry_hands_out_the_text_of_the_last_attempt(struct fixture *f)
+TEST(test_retry_hands_out_the_text_of_the_last_attempt)
 {
     static const int codes[] = {SQLOCK_ERETRY, 7};
     struct script script = {.codes = codes};
@@ -195,8 +194,7 @@ static void test_retry_hands_out_the_text_of_the_last_attempt(struct fixture *f)
 }
 
 /* A positive result is the application's own, and no success. */
-static void
-test_retry_commits_nothing_after_a_positive_result(struct fixture *f)
+TEST(test_retry_commits_nothing_after_a_positive_result)
 {
     struct addition addition = {.fixture = f};
 
@@ -205,13 +203,3 @@ test_retry_commits_nothing_after_a_positive_result(struct fixture *f)
     assert_int_equal(addition.attempts, 1);
     assert_int_equal(stock_value(f, 1), 100);
 }
-
-static const struct test tests[] = {
-    TEST(test_retry_counts_and_gives_up),
-    TEST(test_retry_gives_up_at_its_deadline),
-    TEST(test_retry_pauses_before_each_attempt),
-    TEST(test_retry_hands_out_the_text_of_the_last_attempt),
-    TEST(test_retry_commits_nothing_after_a_positive_result),
-    TEST(test_retry_of_a_refused_commit_and_none_of_a_lost_one),
-};
-const struct topic topic_retry = TOPIC(tests);

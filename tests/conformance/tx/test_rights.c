@@ -54,7 +54,7 @@ static int act_alone(struct fixture *f, sqlock_registry *registry, enum act act)
     return rc;
 }
 
-static void test_no_right_to_the_applications_table(struct fixture *f)
+TEST_OF_ROWS(test_no_right_to_the_applications_table, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *registry;
     struct login login;
@@ -69,7 +69,7 @@ static void test_no_right_to_the_applications_table(struct fixture *f)
     assert_true(stock_is_untouched(f));
 }
 
-static void test_a_right_to_read_is_none_to_write(struct fixture *f)
+TEST_OF_ROWS(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *registry;
     struct login login;
@@ -95,7 +95,7 @@ static void test_a_right_to_read_is_none_to_write(struct fixture *f)
 
 /* The user may write the application's table, but has no right to the lock
  * table. */
-static void test_no_right_to_the_lock_table(struct fixture *f)
+TEST_OF_ROWS(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK)
 {
     const char *name = f->name;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -173,18 +173,8 @@ static int64_t limit_for(struct fixture *f, const char *of_role)
 }
 
 /* An administrator may have set a shorter limit, which stays. */
-static void test_a_shorter_limit_of_the_role_stays(struct fixture *f)
+TEST_OF_ROWS(test_a_shorter_limit_of_the_role_stays, ON_POSTGRES, IN_SQLOCK)
 {
     assert_int_equal(limit_for(f, "3s"), 3000);
     assert_int_equal(limit_for(f, "1d"), 2 * LONG_TTL_MS);
 }
-
-static const struct test tests[] = {
-    TEST_OF_ROWS(test_no_right_to_the_applications_table, ON_SERVERS,
-                 IN_SQLOCK),
-    TEST_OF_ROWS(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK),
-    TEST_OF_ROWS(test_a_shorter_limit_of_the_role_stays, ON_POSTGRES,
-                 IN_SQLOCK),
-};
-const struct topic topic_rights = TOPIC(tests);

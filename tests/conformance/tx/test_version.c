@@ -129,13 +129,12 @@ static void sixteen_writers(struct fixture *f, bool pessimistic)
     registry_end(counters.registry);
 }
 
-static void test_sixteen_writers_lose_nothing(struct fixture *f)
+TEST(test_sixteen_writers_lose_nothing)
 {
     sixteen_writers(f, false);
 }
 
-static void
-test_sixteen_writers_that_lock_after_three_conflicts(struct fixture *f)
+TEST_OF_ROWS(test_sixteen_writers_that_lock_after_three_conflicts, ON_ALL, 0)
 {
     sixteen_writers(f, true);
 }
@@ -174,7 +173,7 @@ static sqlock_table create_loose(struct fixture *f, char name[64])
 }
 
 /* A text that only the database finds equal is another one. */
-static void test_texts_are_compared_by_their_bytes(struct fixture *f)
+TEST(test_texts_are_compared_by_their_bytes)
 {
     char name[64];
     sqlock_table table = create_loose(f, name);
@@ -205,7 +204,7 @@ static void test_texts_are_compared_by_their_bytes(struct fixture *f)
 }
 
 /* MySQL finds 0 equal to any text that is no number. */
-static void test_a_number_is_no_key_of_a_text(struct fixture *f)
+TEST_ON(test_a_number_is_no_key_of_a_text, ON_MYSQL | ON_SQLITE, IN_SQLOCK)
 {
     char name[64];
     sqlock_table table = create_loose(f, name);
@@ -222,12 +221,3 @@ static void test_a_number_is_no_key_of_a_text(struct fixture *f)
     assert_ok(sqlock_tx_rollback(tx, &f->err));
     (void)sql_run(&f->sql, "DROP TABLE %s", name);
 }
-
-static const struct test tests[] = {
-    TEST(test_texts_are_compared_by_their_bytes),
-    TEST_ON(test_a_number_is_no_key_of_a_text, ON_MYSQL | ON_SQLITE, IN_SQLOCK),
-    TEST(test_sixteen_writers_lose_nothing),
-    TEST_OF_ROWS(test_sixteen_writers_that_lock_after_three_conflicts, ON_ALL,
-                 0),
-};
-const struct topic topic_version = TOPIC(tests);

@@ -13,10 +13,6 @@
 
 #include "support/suite_main.h"
 
-extern const struct topic topic_ending;
-extern const struct topic topic_outage;
-extern const struct topic topic_signals;
-
 /* --- family.c: the command and its descendants --- */
 
 /* Signs of life of a family, in a file that the test and all members map. */

@@ -123,7 +123,7 @@ static void sleep_until_us(int64_t at_us)
         continue;
 }
 
-static void test_F71_sqlock_is_killed(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_sqlock_is_killed, ON_ALL, ROUNDS)
 {
     struct job job;
 
@@ -158,25 +158,25 @@ static void end_two_are_killed(struct fixture *f, const char *spared,
     check_end(&job, f, status);
 }
 
-static void test_F71_sqlock_and_the_supervisor_are_killed(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_sqlock_and_the_supervisor_are_killed, ON_ALL, ROUNDS)
 {
     end_two_are_killed(f, JOB_WATCHER, 128 + SIGKILL);
 }
 
-static void test_F71_sqlock_and_the_watcher_are_killed(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_sqlock_and_the_watcher_are_killed, ON_SQLITE, ROUNDS)
 {
     end_two_are_killed(f, JOB_SUPERVISOR, 128 + SIGKILL);
 }
 
-static void
-test_F71_the_watcher_and_the_supervisor_are_killed(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_the_watcher_and_the_supervisor_are_killed, ON_SQLITE,
+               ROUNDS)
 {
     end_two_are_killed(f, NULL, 71);
 }
 
 /* The watcher is killed, then sqlock: the supervisor ends the family.  In a
  * second job only the watcher is killed: TERM to sqlock ends the command. */
-static void test_F71_the_watcher_is_killed(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_the_watcher_is_killed, ON_SQLITE, ROUNDS)
 {
     struct job job;
 
@@ -191,7 +191,7 @@ static void test_F71_the_watcher_is_killed(struct fixture *f)
     job_terminate(&job);
 }
 
-static void test_F72_sqlock_is_frozen(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_sqlock_is_frozen, ON_ALL, ROUNDS)
 {
     struct job job;
 
@@ -202,7 +202,7 @@ static void test_F72_sqlock_is_frozen(struct fixture *f)
     assert_int_equal(job_end(&job), 76);
 }
 
-static void test_F80_the_lease_is_broken(struct fixture *f)
+TEST_IN_ROUNDS(test_F80_the_lease_is_broken, ON_ALL, ROUNDS)
 {
     struct job job;
 
@@ -213,7 +213,7 @@ static void test_F80_the_lease_is_broken(struct fixture *f)
 
 /* The supervisor is stopped and the lease is broken: sqlock itself ends the
  * family in time. */
-static void test_F72_the_supervisor_is_frozen(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_the_supervisor_is_frozen, ON_ALL, ROUNDS)
 {
     struct job job;
 
@@ -223,7 +223,7 @@ static void test_F72_the_supervisor_is_frozen(struct fixture *f)
     check_end(&job, f, 76);
 }
 
-static void test_F72_the_network_is_a_black_hole(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_the_network_is_a_black_hole, ON_SERVERS, ROUNDS)
 {
     struct proxy *proxy = proxy_open(f->database, f->url);
     char url[1024];
@@ -238,7 +238,8 @@ static void test_F72_the_network_is_a_black_hole(struct fixture *f)
     proxy_close(proxy);
 }
 
-static void test_F72_the_server_is_stopped(struct fixture *f)
+TEST_WITH(test_F72_the_server_is_stopped, .databases = ON_SERVERS,
+          .rounds = ROUNDS, .stops_server = true)
 {
     struct job job;
     int64_t expires_us;
@@ -255,7 +256,7 @@ static void test_F72_the_server_is_stopped(struct fixture *f)
     check_end(&job, f, 76);
 }
 
-static void test_F72_the_file_is_locked(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_the_file_is_locked, ON_SQLITE, ROUNDS)
 {
     struct job job;
 
@@ -268,7 +269,7 @@ static void test_F72_the_file_is_locked(struct fixture *f)
 
 /* The pipe of stderr is full, and sqlock is killed: the supervisor ends the
  * family in time, and writes the reason when the pipe is read again. */
-static void test_F71_killed_and_nobody_reads(struct fixture *f)
+TEST_IN_ROUNDS(test_F71_killed_and_nobody_reads, ON_SQLITE, ROUNDS)
 {
     struct job job;
 
@@ -281,7 +282,7 @@ static void test_F71_killed_and_nobody_reads(struct fixture *f)
     assert_non_null(strstr(job.said, "sqlock was killed"));
 }
 
-static void test_F72_frozen_and_nobody_reads(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_frozen_and_nobody_reads, ON_SQLITE, ROUNDS)
 {
     struct job job;
 
@@ -295,7 +296,7 @@ static void test_F72_frozen_and_nobody_reads(struct fixture *f)
     assert_int_equal(job_end(&job), 76);
 }
 
-static void test_F80_broken_and_nobody_reads(struct fixture *f)
+TEST_IN_ROUNDS(test_F80_broken_and_nobody_reads, ON_SQLITE, ROUNDS)
 {
     struct job job;
 
@@ -311,7 +312,7 @@ static void test_F80_broken_and_nobody_reads(struct fixture *f)
 /* A transaction locks the file until two seconds before the lease's end, so
  * that renewals fail, and succeed again in time.  sqlock's messages about that
  * do not fit into the full pipe: the command goes on all the same. */
-static void test_F72_unrenewed_and_nobody_reads(struct fixture *f)
+TEST_IN_ROUNDS(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, ROUNDS)
 {
     static const char *const long_lease[] = {"-t", "8", "--grace", "0", NULL};
     struct job job;
@@ -358,12 +359,12 @@ static void end_lost_while_renewed(struct fixture *f, bool is_once)
     assert_non_null(strstr(job.said, "was lost after the command had ended"));
 }
 
-static void test_F80_lost_while_renewed(struct fixture *f)
+TEST_ON(test_F80_lost_while_renewed, ON_SQLITE, 0)
 {
     end_lost_while_renewed(f, false);
 }
 
-static void test_F80_lost_while_renewed_when_recorded(struct fixture *f)
+TEST_ON(test_F80_lost_while_renewed_when_recorded, ON_SQLITE, 0)
 {
     sqlock_options table = fixture_options(f);
 
@@ -371,31 +372,3 @@ static void test_F80_lost_while_renewed_when_recorded(struct fixture *f)
     end_lost_while_renewed(f, true);
     (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
 }
-
-static const struct test tests[] = {
-    TEST_IN_ROUNDS(test_F71_sqlock_is_killed, ON_ALL, ROUNDS),
-    TEST_IN_ROUNDS(test_F71_sqlock_and_the_supervisor_are_killed, ON_ALL,
-                   ROUNDS),
-    TEST_IN_ROUNDS(test_F71_sqlock_and_the_watcher_are_killed, ON_SQLITE,
-                   ROUNDS),
-    TEST_IN_ROUNDS(test_F71_the_watcher_and_the_supervisor_are_killed,
-                   ON_SQLITE, ROUNDS),
-    TEST_IN_ROUNDS(test_F71_the_watcher_is_killed, ON_SQLITE, ROUNDS),
-    TEST_IN_ROUNDS(test_F72_sqlock_is_frozen, ON_ALL, ROUNDS),
-    TEST_IN_ROUNDS(test_F80_the_lease_is_broken, ON_ALL, ROUNDS),
-    TEST_IN_ROUNDS(test_F72_the_supervisor_is_frozen, ON_ALL, ROUNDS),
-    TEST_IN_ROUNDS(test_F72_the_network_is_a_black_hole, ON_SERVERS, ROUNDS),
-    {.name = "test_F72_the_server_is_stopped",
-     .body = test_F72_the_server_is_stopped,
-     .databases = ON_SERVERS,
-     .rounds = ROUNDS,
-     .stops_server = true},
-    TEST_IN_ROUNDS(test_F72_the_file_is_locked, ON_SQLITE, ROUNDS),
-    TEST_ON(test_F80_lost_while_renewed, ON_SQLITE, 0),
-    TEST_ON(test_F80_lost_while_renewed_when_recorded, ON_SQLITE, 0),
-    TEST_IN_ROUNDS(test_F71_killed_and_nobody_reads, ON_SQLITE, ROUNDS),
-    TEST_IN_ROUNDS(test_F72_frozen_and_nobody_reads, ON_SQLITE, ROUNDS),
-    TEST_IN_ROUNDS(test_F80_broken_and_nobody_reads, ON_SQLITE, ROUNDS),
-    TEST_IN_ROUNDS(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, ROUNDS),
-};
-const struct topic topic_ending = TOPIC(tests);

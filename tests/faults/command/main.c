@@ -7,13 +7,9 @@
 
 #include <string.h>
 
-static const struct topic *const topics[] = {&topic_ending, &topic_outage,
-                                             &topic_signals, NULL};
-
 static const struct suite_main suite = {
     .name = "command",
     .about = "`sqlock run` when servers, holders and supervisors end or stop",
-    .topics = topics,
     .lanes = 3,
     .stops_servers = true,
     .campaign_seconds = 6000,

@@ -32,7 +32,7 @@ static struct proxy *start_in_silence(struct job *job, struct fixture *f,
     return proxy;
 }
 
-static void test_a_wait_outlasts_a_silent_server(struct fixture *f)
+TEST_ON(test_a_wait_outlasts_a_silent_server, ON_SERVERS, 0)
 {
     struct job job;
     struct proxy *proxy = start_in_silence(&job, f, patient);
@@ -46,7 +46,7 @@ static void test_a_wait_outlasts_a_silent_server(struct fixture *f)
 
 /* The time of an outage counts for the wait.  Were it counted anew after the
  * outage, the wait would still go on when the lock is released. */
-static void test_a_wait_is_as_long_with_an_outage_in_it(struct fixture *f)
+TEST_ON(test_a_wait_is_as_long_with_an_outage_in_it, ON_SERVERS, 0)
 {
     static const char *const limited[] = {"-t", "6", "-w", "8", NULL};
     struct proxy *proxy = proxy_open(f->database, f->url);
@@ -68,7 +68,7 @@ static void test_a_wait_is_as_long_with_an_outage_in_it(struct fixture *f)
     proxy_close(proxy);
 }
 
-static void test_a_hasty_one_ends_with_the_first_error(struct fixture *f)
+TEST_ON(test_a_hasty_one_ends_with_the_first_error, ON_SERVERS, 0)
 {
     struct job job;
     struct proxy *proxy = start_in_silence(&job, f, hasty);
@@ -79,7 +79,7 @@ static void test_a_hasty_one_ends_with_the_first_error(struct fixture *f)
 
 /* Another connection's transaction locks the file for longer than an attempt of
  * sqlock may take: sqlock starts the command after the rollback. */
-static void test_a_wait_outlasts_a_locked_file(struct fixture *f)
+TEST_ON(test_a_wait_outlasts_a_locked_file, ON_SQLITE, 0)
 {
     struct job job;
 
@@ -94,7 +94,7 @@ static void test_a_wait_outlasts_a_locked_file(struct fixture *f)
 /* A peer takes a lock whose row still has the token of an earlier lease.  The
  * message of the waiting sqlock gives the peer's CLIENT_ID, and no token, which
  * a peer does not have. */
-static void test_a_peer_is_named_by_its_client_id(struct fixture *f)
+TEST_ON(test_a_peer_is_named_by_its_client_id, ON_ALL, 0)
 {
     static const char *const waiting[] = {"-w", "300", NULL};
     const struct peer peer = {
@@ -117,12 +117,3 @@ static void test_a_peer_is_named_by_its_client_id(struct fixture *f)
     job_expect_start(&job);
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_peer_is_named_by_its_client_id, ON_ALL, 0),
-    TEST_ON(test_a_wait_outlasts_a_silent_server, ON_SERVERS, 0),
-    TEST_ON(test_a_wait_is_as_long_with_an_outage_in_it, ON_SERVERS, 0),
-    TEST_ON(test_a_hasty_one_ends_with_the_first_error, ON_SERVERS, 0),
-    TEST_ON(test_a_wait_outlasts_a_locked_file, ON_SQLITE, 0),
-};
-const struct topic topic_outage = TOPIC(tests);

@@ -41,7 +41,7 @@ static void check_status(struct job *job, int number, int expected)
     assert_int_equal(status, expected);
 }
 
-static void test_F73_while_waiting(struct fixture *f)
+TEST(test_F73_while_waiting)
 {
     sqlock_lock *holder = lock_obtain(f->a, f->name);
     struct job job;
@@ -64,7 +64,7 @@ static void test_F73_while_waiting(struct fixture *f)
 
 /* The signal comes at any time from the start of sqlock's process until its
  * command runs. */
-static void test_F73_while_starting(struct fixture *f)
+TEST(test_F73_while_starting)
 {
     struct job job;
 
@@ -80,7 +80,7 @@ static void test_F73_while_starting(struct fixture *f)
     }
 }
 
-static void test_F73_while_held(struct fixture *f)
+TEST(test_F73_while_held)
 {
     struct job job;
 
@@ -96,7 +96,7 @@ static void test_F73_while_held(struct fixture *f)
 
 /* The lease is lost, and sqlock is ending a command that ignores TERM when the
  * signal comes: the exit status is 76, as of the loss. */
-static void test_F73_while_stopping(struct fixture *f)
+TEST(test_F73_while_stopping)
 {
     struct job job;
 
@@ -124,7 +124,7 @@ static void test_F73_while_stopping(struct fixture *f)
 
 /* The command has succeeded, and sqlock keeps the lock (--min-hold) when the
  * signal comes: sqlock releases the lock, and exits with 0. */
-static void test_F73_while_holding_on(struct fixture *f)
+TEST(test_F73_while_holding_on)
 {
     static const char *const holding[] = {"-t", "20", "--min-hold", "600",
                                           NULL};
@@ -153,7 +153,7 @@ static bool is_recorded(struct fixture *f)
 /* The signal comes at any time of a run with --once: either the exit status is
  * 0 and the run is recorded as done, or the status is the signal's and the run
  * is not recorded. */
-static void test_F73_while_recording(struct fixture *f)
+TEST(test_F73_while_recording)
 {
     static const char *const once[] = {"-t", "20", "--once", NULL};
     sqlock_options table = fixture_options(f);
@@ -180,10 +180,3 @@ static void test_F73_while_recording(struct fixture *f)
     }
     (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
 }
-
-static const struct test tests[] = {
-    TEST(test_F73_while_waiting),    TEST(test_F73_while_starting),
-    TEST(test_F73_while_held),       TEST(test_F73_while_stopping),
-    TEST(test_F73_while_holding_on), TEST(test_F73_while_recording),
-};
-const struct topic topic_signals = TOPIC(tests);

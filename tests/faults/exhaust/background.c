@@ -75,17 +75,17 @@ static void survive_each(struct fixture *f, enum exhaust_kind kind)
     registry_end(registry);
 }
 
-static void test_memory_is_missed_once(struct fixture *f)
+TEST(test_memory_is_missed_once)
 {
     survive_each(f, EXHAUST_MEMORY);
 }
 
-static void test_waiting_fails_once(struct fixture *f)
+TEST(test_waiting_fails_once)
 {
     survive_each(f, EXHAUST_POLL);
 }
 
-static void test_a_signal_ends_a_wait(struct fixture *f)
+TEST(test_a_signal_ends_a_wait)
 {
     survive_each(f, EXHAUST_SIGNALS);
 }
@@ -100,7 +100,7 @@ static int64_t cpu_ns(void)
 
 /* Every allocation fails, so that no renewal can succeed: the loss is reported,
  * and the renewer pauses between its attempts, as the CPU time shows. */
-static void test_memory_is_missing_for_good(struct fixture *f)
+TEST(test_memory_is_missing_for_good)
 {
     sqlock_options options = exhaust_options(f);
     struct told told = {0};
@@ -125,11 +125,3 @@ static void test_memory_is_missing_for_good(struct fixture *f)
     lock_give(lock);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_memory_is_missed_once),
-    TEST(test_waiting_fails_once),
-    TEST(test_a_signal_ends_a_wait),
-    TEST(test_memory_is_missing_for_good),
-};
-const struct topic topic_background = TOPIC(tests);

@@ -48,12 +48,4 @@ void exhaust_report(void);
 /* Return the options of the registries of this suite. */
 sqlock_options exhaust_options(const struct fixture *f);
 
-extern const struct topic topic_open;
-extern const struct topic topic_lock;
-extern const struct topic topic_many;
-extern const struct topic topic_transaction;
-extern const struct topic topic_background;
-extern const struct topic topic_stock;
-extern const struct topic topic_waiting;
-
 #endif

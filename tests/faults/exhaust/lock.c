@@ -128,7 +128,7 @@ static void check_life(struct fixture *f, void *state)
     (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
 }
 
-static void test_the_life_of_a_lock(struct fixture *f)
+TEST(test_the_life_of_a_lock)
 {
     static const struct experiment experiment = {
         .act = act_life,
@@ -180,7 +180,7 @@ static void check_renewed(struct fixture *f, void *state)
     check_life(f, state);
 }
 
-static void test_the_life_of_a_renewed_lock(struct fixture *f)
+TEST(test_the_life_of_a_renewed_lock)
 {
     static const struct experiment experiment = {
         .prepare = prepare_renewed,
@@ -232,7 +232,7 @@ static void check_taken(struct fixture *f, void *state)
     lock_drop(life->other);
 }
 
-static void test_somebodys_lock(struct fixture *f)
+TEST(test_somebodys_lock)
 {
     static const struct experiment experiment = {
         .prepare = prepare_taken,
@@ -243,10 +243,3 @@ static void test_somebodys_lock(struct fixture *f)
 
     exhaust_all(f, &experiment);
 }
-
-static const struct test tests[] = {
-    TEST(test_the_life_of_a_lock),
-    TEST(test_the_life_of_a_renewed_lock),
-    TEST(test_somebodys_lock),
-};
-const struct topic topic_lock = TOPIC(tests);

@@ -5,11 +5,6 @@
  */
 #include "exhaust.h"
 
-static const struct topic *const topics[] = {
-    &topic_open,       &topic_lock,  &topic_many,    &topic_transaction,
-    &topic_background, &topic_stock, &topic_waiting, NULL,
-};
-
 static void begin(struct fixture *fixture)
 {
     (void)fixture;
@@ -19,7 +14,6 @@ static void begin(struct fixture *fixture)
 static const struct suite_main suite = {
     .name = "exhaust",
     .about = "what comes of memory, threads and descriptors that are not there",
-    .topics = topics,
     .lanes = 3,
     .campaign_seconds = 600,
     .begin = begin,

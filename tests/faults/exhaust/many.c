@@ -90,7 +90,7 @@ static void check_some(struct fixture *f, void *state)
     }
 }
 
-static void test_several_locks_in_one_call(struct fixture *f)
+TEST(test_several_locks_in_one_call)
 {
     static const struct experiment experiment = {
         .prepare = prepare_some,
@@ -145,7 +145,7 @@ static void check_broken(struct fixture *f, void *state)
     lock_drop(broken->lock);
 }
 
-static void test_breaking_and_reaping(struct fixture *f)
+TEST(test_breaking_and_reaping)
 {
     static const struct experiment experiment = {
         .prepare = prepare_broken,
@@ -156,9 +156,3 @@ static void test_breaking_and_reaping(struct fixture *f)
 
     exhaust_all(f, &experiment);
 }
-
-static const struct test tests[] = {
-    TEST(test_several_locks_in_one_call),
-    TEST(test_breaking_and_reaping),
-};
-const struct topic topic_many = TOPIC(tests);

@@ -39,7 +39,7 @@ static void check_open(struct fixture *f, void *state)
     registry_end(fixture_registry(f, &options));
 }
 
-static void test_opening_a_registry(struct fixture *f)
+TEST(test_opening_a_registry)
 {
     static const struct experiment experiment = {
         .act = act_open,
@@ -119,7 +119,7 @@ static void check_nobody_came(struct fixture *f, void *state)
 }
 
 /* A host that cannot be copied is not taken for none. */
-static void test_opening_one_of_a_list_of_hosts(struct fixture *f)
+TEST_ON(test_opening_one_of_a_list_of_hosts, ON_POSTGRES, IN_SQLOCK)
 {
     static const struct experiment experiment = {
         .act = act_open_list,
@@ -152,7 +152,7 @@ static void act_schema(struct fixture *f, void *state)
     (void)exhaust_expect(rc, &err);
 }
 
-static void test_schemas(struct fixture *f)
+TEST(test_schemas)
 {
     static const struct experiment experiment = {
         .act = act_schema,
@@ -161,10 +161,3 @@ static void test_schemas(struct fixture *f)
 
     exhaust_all(f, &experiment);
 }
-
-static const struct test tests[] = {
-    TEST(test_opening_a_registry),
-    TEST_ON(test_opening_one_of_a_list_of_hosts, ON_POSTGRES, IN_SQLOCK),
-    TEST(test_schemas),
-};
-const struct topic topic_open = TOPIC(tests);

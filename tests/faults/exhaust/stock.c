@@ -74,7 +74,7 @@ static void check_open(struct fixture *f, void *state)
     (void)state;
 }
 
-static void test_opening_a_stock(struct fixture *f)
+TEST(test_opening_a_stock)
 {
     static const struct experiment experiment = {
         .act = act_open,
@@ -173,19 +173,12 @@ static void exhaust_sale(struct fixture *f, sqlock_stock_strategy strategy)
     drop_tables(f);
 }
 
-static void test_a_sale(struct fixture *f)
+TEST(test_a_sale)
 {
     exhaust_sale(f, SQLOCK_STOCK_CONDITIONAL);
 }
 
-static void test_a_sale_by_a_leader(struct fixture *f)
+TEST(test_a_sale_by_a_leader)
 {
     exhaust_sale(f, SQLOCK_STOCK_COALESCED);
 }
-
-static const struct test tests[] = {
-    TEST(test_opening_a_stock),
-    TEST(test_a_sale),
-    TEST(test_a_sale_by_a_leader),
-};
-const struct topic topic_stock = TOPIC(tests);

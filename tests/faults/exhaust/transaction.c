@@ -150,7 +150,7 @@ static void check_deal(struct fixture *f, void *state)
     lock_drop(deal->lock);
 }
 
-static void test_a_transaction_of_the_registry(struct fixture *f)
+TEST(test_a_transaction_of_the_registry)
 {
     static const struct experiment experiment = {
         .prepare = prepare_deal,
@@ -162,7 +162,7 @@ static void test_a_transaction_of_the_registry(struct fixture *f)
     exhaust_all(f, &experiment);
 }
 
-static void test_a_transaction_of_the_application(struct fixture *f)
+TEST(test_a_transaction_of_the_application)
 {
     static const struct experiment experiment = {
         .prepare = prepare_adopted,
@@ -173,9 +173,3 @@ static void test_a_transaction_of_the_application(struct fixture *f)
 
     exhaust_all(f, &experiment);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_transaction_of_the_registry),
-    TEST(test_a_transaction_of_the_application),
-};
-const struct topic topic_transaction = TOPIC(tests);

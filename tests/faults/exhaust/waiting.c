@@ -97,7 +97,7 @@ static void check_wait(struct fixture *f, void *state)
     lock_end(wait->lock);
 }
 
-static void test_a_wait_that_a_release_ends(struct fixture *f)
+TEST(test_a_wait_that_a_release_ends)
 {
     sqlock_options options = exhaust_options(f);
     static const struct experiment experiment = {
@@ -161,7 +161,7 @@ static void check_tickets(struct fixture *f, void *state)
     lock_drop(*lock);
 }
 
-static void test_who_waits_keeps_its_ticket(struct fixture *f)
+TEST_ON(test_who_waits_keeps_its_ticket, ON_ALL, IN_SQLOCK)
 {
     static const struct experiment experiment = {
         .prepare = prepare_tickets,
@@ -174,7 +174,7 @@ static void test_who_waits_keeps_its_ticket(struct fixture *f)
 }
 
 /* A request that waits for a row keeps no thread where no other can be had. */
-static void test_a_request_that_waits_keeps_no_thread(struct fixture *f)
+TEST(test_a_request_that_waits_keeps_no_thread)
 {
     sqlock_options options = exhaust_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
@@ -205,10 +205,3 @@ static void test_a_request_that_waits_keeps_no_thread(struct fixture *f)
     registry_end(registry);
     registry_end(holder);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_wait_that_a_release_ends),
-    TEST_ON(test_who_waits_keeps_its_ticket, ON_ALL, IN_SQLOCK),
-    TEST(test_a_request_that_waits_keeps_no_thread),
-};
-const struct topic topic_waiting = TOPIC(tests);

@@ -115,12 +115,11 @@ static void end_scene(struct scene *scene, int expected)
     step_to(0);
 }
 
-static void
-test_F15_a_clock_set_forth_ends_leases_without_a_guard(struct fixture *f)
+TEST_WITH(test_F15_a_clock_set_forth_ends_leases_without_a_guard,
+          .databases = ON_SERVERS, .set = "clock")
 {
     struct scene scene;
 
-    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(BEYOND_MS);
@@ -135,11 +134,11 @@ test_F15_a_clock_set_forth_ends_leases_without_a_guard(struct fixture *f)
 
 /* The clock is set back beyond the beginning of the leases: rows last longer
  * than their holders believe, and are renewed. */
-static void test_F15_a_clock_set_back_ends_nothing(struct fixture *f)
+TEST_WITH(test_F15_a_clock_set_back_ends_nothing, .databases = ON_SERVERS,
+          .set = "clock")
 {
     struct scene scene;
 
-    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(-10 * CLOCK_TTL_MS);
@@ -151,11 +150,11 @@ static void test_F15_a_clock_set_back_ends_nothing(struct fixture *f)
     end_scene(&scene, 0);
 }
 
-static void test_F15_a_step_within_the_margin_ends_nothing(struct fixture *f)
+TEST_WITH(test_F15_a_step_within_the_margin_ends_nothing,
+          .databases = ON_SERVERS, .set = "clock")
 {
     struct scene scene;
 
-    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(WITHIN_MS);
@@ -170,12 +169,12 @@ static void test_F15_a_step_within_the_margin_ends_nothing(struct fixture *f)
 
 /* The clock is set forward beyond the end of the leases, which are then over
  * for the database: on_lost is called for both locks, and B gets the first. */
-static void test_F15_a_clock_set_beyond_the_lease_is_told(struct fixture *f)
+TEST_WITH(test_F15_a_clock_set_beyond_the_lease_is_told,
+          .databases = ON_SERVERS, .set = "clock")
 {
     struct scene scene;
     int rc;
 
-    (void)f;
     begin_scene(&scene);
     await_renewals(3);
     step_to(CLOCK_TTL_MS + BEYOND_MS);
@@ -264,22 +263,10 @@ static void check_order_after(int ms)
     step_to(0);
 }
 
-static void
-test_F15_who_waits_keeps_the_order_when_the_clock_is_set(struct fixture *f)
+TEST_WITH(test_F15_who_waits_keeps_the_order_when_the_clock_is_set,
+          .databases = ON_SERVERS, .set = "clock")
 {
-    (void)f;
     step_to(0);
     check_order_after(-600000);
     check_order_after(20000);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_F15_a_clock_set_forth_ends_leases_without_a_guard, ON_SERVERS,
-            0),
-    TEST_ON(test_F15_a_clock_set_back_ends_nothing, ON_SERVERS, 0),
-    TEST_ON(test_F15_a_step_within_the_margin_ends_nothing, ON_SERVERS, 0),
-    TEST_ON(test_F15_a_clock_set_beyond_the_lease_is_told, ON_SERVERS, 0),
-    TEST_ON(test_F15_who_waits_keeps_the_order_when_the_clock_is_set,
-            ON_SERVERS, IN_SQLOCK),
-};
-const struct topic topic_clock = TOPIC(tests);

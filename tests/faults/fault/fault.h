@@ -214,13 +214,8 @@ bool holder_read(struct holder *holder, struct report *report);
 void holder_kill(struct holder *holder);
 int holder_main(char **argv);
 
-/* --------------------------------------------------------------- the topics */
-
-extern const struct topic topic_named;
-
 /* Tests on a server that reads its clock from the file clock_file (NULL:
  * none). */
-extern const struct topic topic_clock;
 extern const char *clock_file;
 
 #endif

@@ -21,17 +21,8 @@
 
 #define CELLS_MAX 512
 
-static const struct topic *const topics[] = {
-    &topic_named,
-    NULL,
-};
-static const struct topic *const clock_topics[] = {
-    &topic_clock,
-    NULL,
-};
 static struct suite_main suite = {
     .name = "fault",
-    .topics = topics,
 };
 
 /* -------------------------------------------------------------- one lane -- */
@@ -256,7 +247,7 @@ int main(int argc, char **argv)
     if (lane_count != 0)
         lanes.count = (unsigned)lane_count;
     if (clock_file != NULL) {
-        suite.topics = clock_topics;
+        suite.set = "clock";
         lanes = with_clock;
     }
     if (program_lists()) {

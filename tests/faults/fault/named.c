@@ -39,7 +39,7 @@ static bool contains(const int64_t *ids, size_t count, int64_t id)
 
 /* The server ends an idle session of a holder: the renewal opens another one,
  * and succeeds. */
-static void test_F45_sessions_ended_for_idleness_are_replaced(struct fixture *f)
+TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced, ON_SERVERS)
 {
     sqlock_options options = stage_options();
     int64_t others[16];
@@ -51,7 +51,6 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(struct fixture *f)
     size_t count;
     int rc;
 
-    (void)f;
     if (!has_idle_limit())
         skip_or_fail("no idle_session_timeout on this server");
     options.ttl_ms = LONG_TTL_MS;
@@ -74,7 +73,7 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(struct fixture *f)
 
 /* The statement that frees all locks after a restore reaches the server late,
  * when the call was made again, and B holds a lock: B's row does not change. */
-static void test_F62_a_late_restore_misses_the_next_owner(struct fixture *f)
+TEST_ON(test_F62_a_late_restore_misses_the_next_owner, ON_SERVERS, 0)
 {
     const struct proxy_plan plan = {.point = PROXY_BEFORE,
                                     .act = PROXY_LATE,
@@ -83,7 +82,6 @@ static void test_F62_a_late_restore_misses_the_next_owner(struct fixture *f)
     struct row row;
     int rc;
 
-    (void)f;
     assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     proxy_arm(stage.proxy, &plan);
     do
@@ -99,10 +97,3 @@ static void test_F62_a_late_restore_misses_the_next_owner(struct fixture *f)
     assert_true(stage_row(0).fence == row.fence);
     assert_lock_ok(party_release(&stage.b, 0), &stage.b.err);
 }
-
-static const struct test tests[] = {
-    TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
-                  ON_SERVERS),
-    TEST_ON(test_F62_a_late_restore_misses_the_next_owner, ON_SERVERS, 0),
-};
-const struct topic topic_named = TOPIC(tests);

@@ -64,7 +64,7 @@ static void use_when_lost(void *context, sqlock_lock *lock, int code)
 
 /* In on_lost the lock and its registry are refused, and other locks are not.
  * Ownership by handle lets the library's thread release them. */
-static void test_on_lost_cannot_wait_for_itself(struct fixture *f)
+TEST(test_on_lost_cannot_wait_for_itself)
 {
     sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
@@ -156,12 +156,12 @@ static void check_crossing(struct fixture *f, bool closes)
 }
 
 /* The one that would close the circle is refused, and the other one goes on. */
-static void test_two_on_lost_do_not_wait_for_each_other(struct fixture *f)
+TEST(test_two_on_lost_do_not_wait_for_each_other)
 {
     check_crossing(f, false);
 }
 
-static void test_on_lost_does_not_close_what_waits_for_it(struct fixture *f)
+TEST(test_on_lost_does_not_close_what_waits_for_it)
 {
     check_crossing(f, true);
 }
@@ -228,13 +228,12 @@ static void check_endings(struct fixture *f, bool finishes)
     }
 }
 
-static void
-test_two_on_lost_do_not_abandon_what_they_wait_for(struct fixture *f)
+TEST(test_two_on_lost_do_not_abandon_what_they_wait_for)
 {
     check_endings(f, false);
 }
 
-static void test_two_on_lost_do_not_finish_what_they_wait_for(struct fixture *f)
+TEST(test_two_on_lost_do_not_finish_what_they_wait_for)
 {
     check_endings(f, true);
 }
@@ -251,7 +250,7 @@ static void use_when_told(void *context, const sqlock_event *event)
 }
 
 /* In on_event all calls of the registry are refused, and none is half done. */
-static void test_on_event_cannot_wait_for_itself(struct fixture *f)
+TEST(test_on_event_cannot_wait_for_itself)
 {
     sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
@@ -293,8 +292,7 @@ static void close_when_acquired(void *context, const sqlock_event *event)
         within->close = sqlock_registry_close(within->registry, NULL);
 }
 
-static void
-test_an_event_within_a_call_cannot_close_its_registry(struct fixture *f)
+TEST(test_an_event_within_a_call_cannot_close_its_registry)
 {
     sqlock_options options = renewer_options(f);
     struct within within;
@@ -312,14 +310,3 @@ test_an_event_within_a_call_cannot_close_its_registry(struct fixture *f)
     lock_drop(lock);
     registry_end(within.registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_on_lost_cannot_wait_for_itself),
-    TEST(test_two_on_lost_do_not_wait_for_each_other),
-    TEST(test_on_lost_does_not_close_what_waits_for_it),
-    TEST(test_two_on_lost_do_not_abandon_what_they_wait_for),
-    TEST(test_two_on_lost_do_not_finish_what_they_wait_for),
-    TEST(test_on_event_cannot_wait_for_itself),
-    TEST(test_an_event_within_a_call_cannot_close_its_registry),
-};
-const struct topic topic_callback = TOPIC(tests);

@@ -15,7 +15,7 @@
 
 /* lk_dbclock_observe() gets one reading of the database's clock after the other
  * and returns the step, if any, that each of them shows. */
-static void test_F15_what_a_step_is(struct fixture *f)
+TEST(test_F15_what_a_step_is)
 {
     static const struct {
         const char *name;
@@ -37,7 +37,6 @@ static void test_F15_what_a_step_is(struct fixture *f)
     };
     struct lk_dbclock clock = {0};
 
-    (void)f;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         int64_t step_us =
             lk_dbclock_observe(&clock, DB_US + 1000 * answers[i].clock_ms,
@@ -53,13 +52,11 @@ static void test_F15_what_a_step_is(struct fixture *f)
 
 /* Each answer leaves a range for the offset, which others narrow from both
  * sides: so a step shows that is smaller than the range of any of them. */
-static void
-test_F15_answers_narrow_the_offset_from_both_sides(struct fixture *f)
+TEST(test_F15_answers_narrow_the_offset_from_both_sides)
 {
     struct lk_dbclock clock = {0};
     int64_t step_us;
 
-    (void)f;
     /* offsets from 0 to 1000, from -900 to 100, and from 50 to 1050 ms */
     assert_int_equal(lk_dbclock_observe(&clock, DB_US + 1000000, 0, 1000 * MS),
                      0);
@@ -80,13 +77,12 @@ test_F15_answers_narrow_the_offset_from_both_sides(struct fixture *f)
 
 /* The database's clock drifts by 200 ppm for an hour and is read every 2 s: the
  * known offset follows, and no reading shows a step of 2 ms or more. */
-static void test_F16_a_clock_that_drifts_does_not_step(struct fixture *f)
+TEST(test_F16_a_clock_that_drifts_does_not_step)
 {
     struct lk_dbclock clock = {0};
     int64_t worst = 0;
     int i;
 
-    (void)f;
     for (i = 0; i < 1800; i++) {
         int64_t at = (int64_t)i * 2000 * MS;
         int64_t now = DB_US + (int64_t)i * 2000400;
@@ -98,10 +94,3 @@ static void test_F16_a_clock_that_drifts_does_not_step(struct fixture *f)
     assert_true(clock.least_us > DB_US + 1800 * 300);
     assert_true(worst < 2000);
 }
-
-static const struct test tests[] = {
-    TEST(test_F15_what_a_step_is),
-    TEST(test_F15_answers_narrow_the_offset_from_both_sides),
-    TEST(test_F16_a_clock_that_drifts_does_not_step),
-};
-const struct topic topic_clock = TOPIC(tests);

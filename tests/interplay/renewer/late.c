@@ -142,15 +142,14 @@ static void compare(struct fixture *f, sqlock_registry *registry,
         lock_drop(samples[i].lock);
 }
 
-static void test_F3_how_late_a_loss_is_told(struct fixture *f)
+TEST(test_F3_how_late_a_loss_is_told)
 {
     struct hang none = {.renewal = NULL};
 
     compare(f, f->a, &none);
 }
 
-static void
-test_F3_how_late_a_loss_is_told_while_renewals_hang(struct fixture *f)
+TEST(test_F3_how_late_a_loss_is_told_while_renewals_hang)
 {
     sqlock_registry *registry = renewer_tapped(f);
     struct hang hang = {.renewal =
@@ -161,9 +160,3 @@ test_F3_how_late_a_loss_is_told_while_renewals_hang(struct fixture *f)
     tap_reset();
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_F3_how_late_a_loss_is_told),
-    TEST(test_F3_how_late_a_loss_is_told_while_renewals_hang),
-};
-const struct topic topic_late = TOPIC(tests);

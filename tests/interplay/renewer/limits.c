@@ -35,7 +35,7 @@ static void expect_connect_ms(struct fixture *f, uint32_t ttl_ms,
     registry_end(registry);
 }
 
-static void test_a_renewal_waits_for_a_connection_by_the_ttl(struct fixture *f)
+TEST(test_a_renewal_waits_for_a_connection_by_the_ttl)
 {
     expect_connect_ms(f, 4 * STATEMENT_MS - 400, STATEMENT_MS);
     expect_connect_ms(f, 4 * STATEMENT_MS + 400, STATEMENT_MS + 100);
@@ -60,8 +60,7 @@ static void expect_lock_ms(struct fixture *f, uint32_t statement_ms,
 
 /* A statement waits for a row for half of its timeout, but for no more than a
  * second; the rest is for reading which holder has the row. */
-static void
-test_a_statement_waits_for_a_row_for_a_second_at_most(struct fixture *f)
+TEST(test_a_statement_waits_for_a_row_for_a_second_at_most)
 {
     expect_lock_ms(f, 1500, 750);
     expect_lock_ms(f, 2000, 1000);
@@ -81,7 +80,7 @@ static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
     assert_code(SQLOCK_EINVAL, rc, &f->err);
 }
 
-static void test_what_is_refused(struct fixture *f)
+TEST(test_what_is_refused)
 {
     sqlock_registry *tapped = fixture_tapped(f, NULL);
     static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
@@ -113,7 +112,7 @@ static void test_what_is_refused(struct fixture *f)
     registry_end(tapped);
 }
 
-static void test_descriptors_that_cannot_be_had(struct fixture *f)
+TEST(test_descriptors_that_cannot_be_had)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = -1;
@@ -148,7 +147,7 @@ static void use_one_connection(struct fixture *f, sqlock_registry *registry)
         lock_drop(locks[i]);
 }
 
-static void test_a_login_with_one_connection_suffices(struct fixture *f)
+TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0)
 {
     sqlock_options options = renewer_options(f);
     sqlock_registry *registry;
@@ -261,7 +260,7 @@ static void be_lessened(struct fixture *f, const char *begin, const char *end)
     login_drop(&login, f);
 }
 
-static void test_a_lessened_login_loses_no_lease(struct fixture *f)
+TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0)
 {
     for (size_t i = 0; i < sizeof lessened / sizeof *lessened; i++) {
         if ((lessened[i].databases & f->database->bit) == 0 ||
@@ -275,7 +274,7 @@ static void test_a_lessened_login_loses_no_lease(struct fixture *f)
 
 /* A lease that is no longer than leases might be when that was read last is
  * renewed, although it cannot be read again; but none is granted. */
-static void test_F57_renewals_need_no_row_of_the_server(struct fixture *f)
+TEST_ON(test_F57_renewals_need_no_row_of_the_server, ON_SERVERS, IN_SQLOCK)
 {
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
@@ -303,8 +302,8 @@ static void test_F57_renewals_need_no_row_of_the_server(struct fixture *f)
 }
 
 /* How long leases may be is read again after a minute. */
-static void
-test_F57_what_the_server_allows_counts_for_a_minute(struct fixture *f)
+TEST_ON(test_F57_what_the_server_allows_counts_for_a_minute, ON_SERVERS,
+        IN_SQLOCK)
 {
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
@@ -335,8 +334,8 @@ test_F57_what_the_server_allows_counts_for_a_minute(struct fixture *f)
 /* Leases that are longer than leases may be now are renewed for what they may,
  * also where the row that says so is locked; and a claim that cannot raise it
  * does not say that another owner has the lock. */
-static void
-test_F57_a_locked_row_of_the_server_shortens_leases(struct fixture *f)
+TEST_ON(test_F57_a_locked_row_of_the_server_shortens_leases, ON_SERVERS,
+        IN_SQLOCK)
 {
     sqlock_registry *registry = renewer_registry(f);
     struct lk_grace *grace = &registry->store.grace;
@@ -370,18 +369,3 @@ test_F57_a_locked_row_of_the_server_shortens_leases(struct fixture *f)
         lock_end(locks[i]);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_renewal_waits_for_a_connection_by_the_ttl),
-    TEST(test_a_statement_waits_for_a_row_for_a_second_at_most),
-    TEST(test_what_is_refused),
-    TEST(test_descriptors_that_cannot_be_had),
-    TEST_ON(test_a_login_with_one_connection_suffices, ON_SERVERS, 0),
-    TEST_ON(test_a_lessened_login_loses_no_lease, ON_SERVERS, 0),
-    TEST_ON(test_F57_renewals_need_no_row_of_the_server, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_F57_what_the_server_allows_counts_for_a_minute, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_F57_a_locked_row_of_the_server_shortens_leases, ON_SERVERS,
-            IN_SQLOCK),
-};
-const struct topic topic_limits = TOPIC(tests);

@@ -5,10 +5,6 @@
  */
 #include "renewer.h"
 
-static const struct topic *const topics[] = {
-    &topic_told, &topic_clock, &topic_late, &topic_limits, &topic_sharers, NULL,
-};
-
 static void open_registries(struct fixture *fixture)
 {
     sqlock_options options = renewer_options(fixture);
@@ -23,7 +19,6 @@ static const struct suite_main suite = {
     .name = "renewer",
     .about =
         "renewal in the background, and how a loss is told, from the inside",
-    .topics = topics,
     .lanes = 4,
     .campaign_seconds = 6000,
     .open = open_registries,

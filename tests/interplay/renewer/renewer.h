@@ -22,14 +22,6 @@
 /* How late a loss may be reported on a busy machine. */
 #define LATE_MAX_NS INT64_C(2000000000)
 
-extern const struct topic topic_told;
-extern const struct topic topic_clock;
-extern const struct topic topic_late;
-extern const struct topic topic_threads;
-extern const struct topic topic_callback;
-extern const struct topic topic_limits;
-extern const struct topic topic_sharers;
-
 /* ------------------------------------------------------------------ renewal */
 
 /* Return the options of the fixture's registries, with PERIOD_MS; or open

@@ -32,7 +32,7 @@ static void share(struct fixture *f, sqlock_lock *lock, struct told *told)
     assert_ok(sqlock_acquire(lock, PATIENCE_MS, &how, &f->err));
 }
 
-static void test_many_sharers_keep_their_leases(struct fixture *f)
+TEST_ON(test_many_sharers_keep_their_leases, ON_ALL, IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     static struct told told;
@@ -61,9 +61,3 @@ static void test_many_sharers_keep_their_leases(struct fixture *f)
     }
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_many_sharers_keep_their_leases, ON_ALL, IN_SQLOCK),
-};
-
-const struct topic topic_sharers = TOPIC(tests);

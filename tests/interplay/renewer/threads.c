@@ -84,7 +84,7 @@ static size_t threads_of_driver(const sqlock_registry *registry)
     return strcmp(driver->name, "mysql") == 0 ? 1 : 0;
 }
 
-static void test_a_registry_has_four_service_threads(struct fixture *f)
+TEST(test_a_registry_has_four_service_threads)
 {
     sqlock_lock *other = nth_lock(f, f->b, 1);
     sqlock_registry *registry;
@@ -122,8 +122,3 @@ static void test_a_registry_has_four_service_threads(struct fixture *f)
     assert_becomes_true(check_entries(TASKS) <= threads, PATIENCE_MS);
     (void)close(wait.cancel_fd);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_registry_has_four_service_threads),
-};
-const struct topic topic_threads = TOPIC(tests);

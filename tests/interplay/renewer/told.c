@@ -40,7 +40,7 @@ static void note_race(void *context, sqlock_lock *lock, int code)
 /* Each lease is released at the moment it runs out, or less than a millisecond
  * before or after: on_lost is called and ends before the release returns, or is
  * not called at all. */
-static void test_no_callback_runs_after_the_release(struct fixture *f)
+TEST(test_no_callback_runs_after_the_release)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     unsigned rounds = check_scale(60, 2000);
@@ -141,8 +141,7 @@ static void let_go(struct held_up *held_up)
 
 /* A released lock may be freed at any time, so it must be in no list of the
  * renewer or the expiry. */
-static void
-test_a_lock_that_is_released_is_neither_renewed_nor_watched(struct fixture *f)
+TEST(test_a_lock_that_is_released_is_neither_renewed_nor_watched)
 {
     struct told told = {0};
     sqlock_acquire_options how = renewed_options(RENEWED_MS, &told);
@@ -160,8 +159,7 @@ test_a_lock_that_is_released_is_neither_renewed_nor_watched(struct fixture *f)
 /* The lock is acquired again, with renewals and on_lost, before the held-up
  * worker goes on.  The worker's acquisition asked for neither, and must not end
  * those of the second acquisition. */
-static void
-test_a_lock_that_is_acquired_again_is_renewed_and_watched(struct fixture *f)
+TEST(test_a_lock_that_is_acquired_again_is_renewed_and_watched)
 {
     struct told told = {0};
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
@@ -177,10 +175,3 @@ test_a_lock_that_is_acquired_again_is_renewed_and_watched(struct fixture *f)
     lock_drop(held_up.lock);
     registry_end(held_up.registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_no_callback_runs_after_the_release),
-    TEST(test_a_lock_that_is_released_is_neither_renewed_nor_watched),
-    TEST(test_a_lock_that_is_acquired_again_is_renewed_and_watched),
-};
-const struct topic topic_told = TOPIC(tests);

@@ -54,7 +54,7 @@ static void break_it(struct fixture *f, const char *client, const char *how,
         fail_msg("break gave %d: %s", status, out);
 }
 
-static void test_a_broken_service_has_lost_at_once(struct fixture *f)
+TEST(test_a_broken_service_has_lost_at_once)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct broken broken;
@@ -74,7 +74,7 @@ static void test_a_broken_service_has_lost_at_once(struct fixture *f)
 
 /* Without --now the service may rely on its lease until the lease is over:
  * nobody gets the lock before. */
-static void test_a_broken_lease_is_waited_for(struct fixture *f)
+TEST(test_a_broken_lease_is_waited_for)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct broken broken;
@@ -90,10 +90,3 @@ static void test_a_broken_lease_is_waited_for(struct fixture *f)
         end(&broken);
     }
 }
-
-static const struct test tests[] = {
-    TEST(test_a_broken_service_has_lost_at_once),
-    TEST(test_a_broken_lease_is_waited_for),
-};
-
-const struct topic topic_break = TOPIC(tests);

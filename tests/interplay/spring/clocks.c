@@ -43,7 +43,7 @@ static void check_clock(struct service *service, struct fixture *f,
     assert_less(strtoll(answer.text, NULL, 10) - now_ms, off_ms + 2000);
 }
 
-static void test_services_5_s_off_take_turns(struct fixture *f)
+TEST(test_services_5_s_off_take_turns)
 {
     struct service behind;
     struct service ahead;
@@ -62,7 +62,7 @@ static void test_services_5_s_off_take_turns(struct fixture *f)
 
 /* A service whose clock is 5 s behind gets the lock at once when we have
  * released it, not 5 s later. */
-static void test_a_release_is_seen_5_s_behind(struct fixture *f)
+TEST(test_a_release_is_seen_5_s_behind)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct service service;
@@ -120,7 +120,7 @@ static void check_theft_is_noticed(struct fixture *f, struct service *thief)
     registry_end(registry);
 }
 
-static void test_a_holder_8_h_ahead_can_be_broken(struct fixture *f)
+TEST(test_a_holder_8_h_ahead_can_be_broken)
 {
     char client[SQLOCK_KEY_SIZE];
     struct service service;
@@ -139,7 +139,7 @@ static void test_a_holder_8_h_ahead_can_be_broken(struct fixture *f)
 /* --- time zones --- */
 
 /* Spring 5 writes its local time, which is 8 h ahead of the database's here. */
-static void test_spring_5_in_another_zone_can_be_broken(struct fixture *f)
+TEST_ON(test_spring_5_in_another_zone_can_be_broken, ON_SERVERS, IN_SPRING6)
 {
     const struct service_kind kind = {.line = "spring5",
                                       .zone = "Asia/Shanghai"};
@@ -154,7 +154,7 @@ static void test_spring_5_in_another_zone_can_be_broken(struct fixture *f)
     service_end(&service);
 }
 
-static void test_later_lines_write_utc_in_any_zone(struct fixture *f)
+TEST(test_later_lines_write_utc_in_any_zone)
 {
     sqlock_registry *registry = stage_registry(f, STAYING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
@@ -176,14 +176,3 @@ static void test_later_lines_write_utc_in_any_zone(struct fixture *f)
     service_end(&service);
     registry_end(registry);
 }
-
-static const struct test tests[] = {
-    TEST(test_services_5_s_off_take_turns),
-    TEST(test_a_release_is_seen_5_s_behind),
-    TEST(test_a_holder_8_h_ahead_can_be_broken),
-    TEST_ON(test_spring_5_in_another_zone_can_be_broken, ON_SERVERS,
-            IN_SPRING6),
-    TEST(test_later_lines_write_utc_in_any_zone),
-};
-
-const struct topic topic_clocks = TOPIC(tests);

@@ -3,7 +3,7 @@
  */
 #include "spring.h"
 
-static void test_services_and_workers_exclude_each_other(struct fixture *f)
+TEST(test_services_and_workers_exclude_each_other)
 {
     struct contest contest;
 
@@ -11,9 +11,3 @@ static void test_services_and_workers_exclude_each_other(struct fixture *f)
                   check_scale(25, 1000), &contest_pace);
     contest_end(&contest, false);
 }
-
-static const struct test tests[] = {
-    TEST(test_services_and_workers_exclude_each_other),
-};
-
-const struct topic topic_exclusion = TOPIC(tests);

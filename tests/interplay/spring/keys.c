@@ -214,14 +214,14 @@ static sqlock_key_rule rule_of(const struct service *service)
     return service->version[0] == '5' ? SQLOCK_KEY_LEGACY : SQLOCK_KEY_CURRENT;
 }
 
-static void test_keys_of_500_names_are_springs(struct fixture *f)
+TEST(test_keys_of_500_names_are_springs)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++)
         check_names(stage_service(f, i), rule_of(stage_service(f, i)),
                     make_names);
 }
 
-static void test_digits_are_those_of_java(struct fixture *f)
+TEST(test_digits_are_those_of_java)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++)
         check_names(stage_service(f, i), rule_of(stage_service(f, i)),
@@ -229,7 +229,7 @@ static void test_digits_are_those_of_java(struct fixture *f)
 }
 
 /* `sqlock key` prints the key of the row that a service has written. */
-static void test_the_command_tells_the_key_of_the_row(struct fixture *f)
+TEST(test_the_command_tells_the_key_of_the_row)
 {
     struct service *service = stage_service(f, 0);
     bool legacy = rule_of(service) == SQLOCK_KEY_LEGACY;
@@ -251,11 +251,3 @@ static void test_the_command_tells_the_key_of_the_row(struct fixture *f)
                      1);
     service_expect("ok", service, "key", "close key");
 }
-
-static const struct test tests[] = {
-    TEST(test_keys_of_500_names_are_springs),
-    TEST(test_digits_are_those_of_java),
-    TEST(test_the_command_tells_the_key_of_the_row),
-};
-
-const struct topic topic_keys = TOPIC(tests);

@@ -10,24 +10,9 @@
 #include "holder.h"
 #include "spring.h"
 
-static const struct topic *const topics[] = {
-    &topic_keys,
-    &topic_exclusion,
-    &topic_takeover,
-    &topic_renewal,
-    &topic_upkeep,
-    &topic_break,
-    &topic_clocks,
-    &topic_share,
-    &topic_sharers,
-    &topic_upgrade,
-    NULL,
-};
-
 static const struct suite_main suite = {
     .name = "spring",
     .about = "Spring's own JdbcLockRegistry beside ours",
-    .topics = topics,
     .databases = ON_SERVERS, /* no Spring service can share a SQLite file */
     .layouts = IN_ALL,
     .test_seconds = 900,

@@ -82,7 +82,7 @@ static bool keeps_us_out(struct renewal *renewal, struct service *service)
     return true;
 }
 
-static void test_a_service_that_renews_keeps_us_out(struct fixture *f)
+TEST(test_a_service_that_renews_keeps_us_out)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         bool is_kept_out = false;
@@ -155,7 +155,7 @@ static bool keep_them_out(struct renewal *renewal)
     return true;
 }
 
-static void test_we_renew_and_keep_services_out(struct fixture *f)
+TEST(test_we_renew_and_keep_services_out)
 {
     bool is_kept_out = false;
 
@@ -168,10 +168,3 @@ static void test_we_renew_and_keep_services_out(struct fixture *f)
     }
     assert_true(is_kept_out);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_service_that_renews_keeps_us_out),
-    TEST(test_we_renew_and_keep_services_out),
-};
-
-const struct topic topic_renewal = TOPIC(tests);

@@ -80,46 +80,33 @@ static void check_kind(struct fixture *f, enum contest_kind kind)
         assert_int_equal(unfair, 0);
 }
 
-static void test_services_get_a_share_of_a_lock(struct fixture *f)
+TEST_ON(test_services_get_a_share_of_a_lock, ON_ALL, IN_SQLOCK | IN_SPRING7)
 {
     check_kind(f, CONTEST_ALONE);
 }
 
-static void test_services_get_a_share_beside_fresh_handles(struct fixture *f)
+TEST_ON(test_services_get_a_share_beside_fresh_handles, ON_ALL, IN_SQLOCK)
 {
     check_kind(f, CONTEST_FRESH);
 }
 
-static void test_services_get_a_share_of_five_locks(struct fixture *f)
+TEST_ON(test_services_get_a_share_of_five_locks, ON_ALL, IN_SQLOCK | IN_SPRING7)
 {
     check_kind(f, CONTEST_FIVE);
 }
 
-static void test_services_get_a_share_beside_readers(struct fixture *f)
+TEST_ON(test_services_get_a_share_beside_readers, ON_SERVERS, IN_SQLOCK)
 {
     check_kind(f, CONTEST_READERS);
 }
 
-static void test_services_get_a_share_beside_permits(struct fixture *f)
+TEST_ON(test_services_get_a_share_beside_permits, ON_SERVERS, IN_SQLOCK)
 {
     check_kind(f, CONTEST_PERMITS);
 }
 
-static void test_services_get_a_share_beside_calls_for_many(struct fixture *f)
+TEST_ON(test_services_get_a_share_beside_calls_for_many, ON_ALL,
+        IN_SQLOCK | IN_SPRING7)
 {
     check_kind(f, CONTEST_MANY);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_services_get_a_share_of_a_lock, ON_ALL,
-            IN_SQLOCK | IN_SPRING7),
-    TEST_ON(test_services_get_a_share_beside_fresh_handles, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_services_get_a_share_of_five_locks, ON_ALL,
-            IN_SQLOCK | IN_SPRING7),
-    TEST_ON(test_services_get_a_share_beside_readers, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_services_get_a_share_beside_permits, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_services_get_a_share_beside_calls_for_many, ON_ALL,
-            IN_SQLOCK | IN_SPRING7),
-};
-
-const struct topic topic_share = TOPIC(tests);

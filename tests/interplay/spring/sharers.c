@@ -66,12 +66,12 @@ static void check_permits(struct fixture *f, unsigned number)
     check_sharers(f, number, 5);
 }
 
-static void test_a_service_waits_for_the_last_reader(struct fixture *f)
+TEST_ON(test_a_service_waits_for_the_last_reader, ON_ALL, IN_SQLOCK)
 {
     stage_each_service(f, check_readers);
 }
 
-static void test_a_service_waits_for_the_last_permit(struct fixture *f)
+TEST_ON(test_a_service_waits_for_the_last_permit, ON_ALL, IN_SQLOCK)
 {
     stage_each_service(f, check_permits);
 }
@@ -99,15 +99,7 @@ static void check_the_dead(struct fixture *f, unsigned number)
     registry_end(ours);
 }
 
-static void test_a_service_comes_after_a_reader_that_died(struct fixture *f)
+TEST_ON(test_a_service_comes_after_a_reader_that_died, ON_ALL, IN_SQLOCK)
 {
     stage_each_service(f, check_the_dead);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_service_waits_for_the_last_reader, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_service_waits_for_the_last_permit, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_service_comes_after_a_reader_that_died, ON_ALL, IN_SQLOCK),
-};
-
-const struct topic topic_sharers = TOPIC(tests);

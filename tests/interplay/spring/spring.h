@@ -15,17 +15,6 @@
 
 #include "support/suite_main.h"
 
-extern const struct topic topic_keys;
-extern const struct topic topic_exclusion;
-extern const struct topic topic_share;
-extern const struct topic topic_sharers;
-extern const struct topic topic_takeover;
-extern const struct topic topic_renewal;
-extern const struct topic topic_upkeep;
-extern const struct topic topic_break;
-extern const struct topic topic_upgrade;
-extern const struct topic topic_clocks;
-
 /* Longer than a JVM takes for anything on a busy machine. */
 #define JVM_WAIT_MS 300000
 

@@ -99,7 +99,7 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
     registry_end(registry);
 }
 
-static void test_a_service_takes_over_from_a_killed_process(struct fixture *f)
+TEST(test_a_service_takes_over_from_a_killed_process)
 {
     stage_each_service(f, check_service_takes_over);
 }
@@ -122,14 +122,7 @@ static void check_we_take_over(struct fixture *f, unsigned number)
     registry_end(registry);
 }
 
-static void test_we_take_over_from_a_killed_service(struct fixture *f)
+TEST(test_we_take_over_from_a_killed_service)
 {
     stage_each_service(f, check_we_take_over);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_service_takes_over_from_a_killed_process),
-    TEST(test_we_take_over_from_a_killed_service),
-};
-
-const struct topic topic_takeover = TOPIC(tests);

@@ -75,7 +75,7 @@ static void end(struct before *before, sqlock_registry *after)
 
 /* Spring 7 and we go on through the upgrade: those that had the table open
  * before, and a registry that opens it afterwards. */
-static void test_spring_7_goes_on_through_the_upgrade(struct fixture *f)
+TEST_ON(test_spring_7_goes_on_through_the_upgrade, ON_SERVERS, IN_SPRING7)
 {
     sqlock_registry *after;
     struct contest contest;
@@ -133,7 +133,7 @@ static void check_spring_7_may_share_it(struct fixture *f, sqlock_lock *lock)
     service_end(&service);
 }
 
-static void test_spring_6_is_kept_out_after_the_upgrade(struct fixture *f)
+TEST_ON(test_spring_6_is_kept_out_after_the_upgrade, ON_SERVERS, IN_SPRING6)
 {
     struct before before;
     sqlock_registry *after;
@@ -153,11 +153,3 @@ static void test_spring_6_is_kept_out_after_the_upgrade(struct fixture *f)
     check_spring_7_may_share_it(f, lock_obtain(after, f->name));
     end(&before, after);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_spring_7_goes_on_through_the_upgrade, ON_SERVERS, IN_SPRING7),
-    TEST_ON(test_spring_6_is_kept_out_after_the_upgrade, ON_SERVERS,
-            IN_SPRING6),
-};
-
-const struct topic topic_upgrade = TOPIC(tests);

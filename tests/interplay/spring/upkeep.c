@@ -94,7 +94,7 @@ static void check_expire(struct fixture *f, unsigned number)
     end(f, &upkeep);
 }
 
-static void test_a_service_expires_rows_and_no_lease_of_ours(struct fixture *f)
+TEST(test_a_service_expires_rows_and_no_lease_of_ours)
 {
     stage_each_service(f, check_expire);
 }
@@ -114,14 +114,14 @@ static void check_reap(struct fixture *f, unsigned number)
     end(f, &upkeep);
 }
 
-static void test_we_reap_rows_and_no_lease_of_a_service(struct fixture *f)
+TEST(test_we_reap_rows_and_no_lease_of_a_service)
 {
     stage_each_service(f, check_reap);
 }
 
 /* A service's registry forgets locks that were not used for a while, and
  * deletes no row. */
-static void test_a_service_forgets_unused_locks(struct fixture *f)
+TEST(test_a_service_forgets_unused_locks)
 {
     struct upkeep upkeep;
 
@@ -135,7 +135,7 @@ static void test_a_service_forgets_unused_locks(struct fixture *f)
 
 /* A service that closes its Spring context deletes the rows that its client
  * holds. */
-static void test_a_service_that_closes_frees_its_own_locks(struct fixture *f)
+TEST(test_a_service_that_closes_frees_its_own_locks)
 {
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct upkeep upkeep;
@@ -151,12 +151,3 @@ static void test_a_service_that_closes_frees_its_own_locks(struct fixture *f)
         registry_end(upkeep.registry);
     }
 }
-
-static const struct test tests[] = {
-    TEST(test_a_service_expires_rows_and_no_lease_of_ours),
-    TEST(test_we_reap_rows_and_no_lease_of_a_service),
-    TEST(test_a_service_forgets_unused_locks),
-    TEST(test_a_service_that_closes_frees_its_own_locks),
-};
-
-const struct topic topic_upkeep = TOPIC(tests);

@@ -4,14 +4,9 @@
  */
 #include "suite.h"
 
-static const struct topic *const topics[] = {
-    &topic_cancel, &topic_crowd, &topic_queue, &topic_steps, NULL,
-};
-
 static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",
-    .topics = topics,
     .campaign_seconds = 5000,
 };
 

@@ -1,5 +1,5 @@
 /*
- * suite.h - the topics of this suite: waiting for a lock, and being next
+ * suite.h - what the files of this suite include
  *
  * tests/scenes says what waiters may expect.  Here is what cannot be seen from
  * outside.
@@ -10,10 +10,5 @@
 #include "support/suite_main.h"
 #include "sqlock/async.h"
 #include "support/workers.h"
-
-extern const struct topic topic_cancel;
-extern const struct topic topic_crowd;
-extern const struct topic topic_queue;
-extern const struct topic topic_steps;
 
 #endif

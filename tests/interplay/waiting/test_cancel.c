@@ -43,8 +43,8 @@ static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
 /* Many requests share one cancel_fd: watching it for all of them costs no more
  * than the requests do.  A former version, which made an array of all anew for
  * each request, took a hundred times as long. */
-static void
-test_a_crowd_with_descriptors_costs_what_one_without_does(struct fixture *f)
+TEST_ON(test_a_crowd_with_descriptors_costs_what_one_without_does, ON_SQLITE,
+        IN_SQLOCK)
 {
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = eventfd(0, EFD_CLOEXEC);
@@ -64,8 +64,7 @@ test_a_crowd_with_descriptors_costs_what_one_without_does(struct fixture *f)
  * its number may be given to another file.  The handler, called here for a
  * descriptor that is not ready, must not end the waits that have the new
  * file. */
-static void
-test_a_descriptor_that_was_ready_before_ends_no_wait(struct fixture *f)
+TEST(test_a_descriptor_that_was_ready_before_ends_no_wait)
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -87,7 +86,7 @@ test_a_descriptor_that_was_ready_before_ends_no_wait(struct fixture *f)
 }
 
 /* It would end the wait at once, as if somebody had cancelled it. */
-static void test_a_descriptor_that_is_not_open_is_refused(struct fixture *f)
+TEST(test_a_descriptor_that_is_not_open_is_refused)
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -107,12 +106,3 @@ static void test_a_descriptor_that_is_not_open_is_refused(struct fixture *f)
     assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, -2, NULL, &f->err));
     lock_drop(lock);
 }
-
-static const struct test tests[] = {
-    TEST(test_a_descriptor_that_is_not_open_is_refused),
-    TEST(test_a_descriptor_that_was_ready_before_ends_no_wait),
-    TEST_ON(test_a_crowd_with_descriptors_costs_what_one_without_does,
-            ON_SQLITE, IN_SQLOCK),
-};
-
-const struct topic topic_cancel = TOPIC(tests);

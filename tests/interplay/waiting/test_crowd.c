@@ -87,8 +87,7 @@ static void *wait_for_one(void *context)
     return rc == 0 ? NULL : context;
 }
 
-static void
-test_keys_by_the_thousand_need_no_more_connections(struct fixture *f)
+TEST(test_keys_by_the_thousand_need_no_more_connections)
 {
     struct crowd *crowd = open_crowd(f);
 
@@ -134,7 +133,7 @@ static bool serve(struct fixture *f, struct crowd *crowd)
     return crowd->over == crowd->count;
 }
 
-static void test_keys_by_the_thousand_in_one_thread(struct fixture *f)
+TEST(test_keys_by_the_thousand_in_one_thread)
 {
     size_t threads = check_entries("/proc/self/task");
     struct crowd *crowd = open_crowd(f);
@@ -152,10 +151,3 @@ static void test_keys_by_the_thousand_in_one_thread(struct fixture *f)
     assert_in_range(check_entries("/proc/self/fd"), 0, fds + 40);
     close_crowd(crowd);
 }
-
-static const struct test tests[] = {
-    TEST(test_keys_by_the_thousand_need_no_more_connections),
-    TEST(test_keys_by_the_thousand_in_one_thread),
-};
-
-const struct topic topic_crowd = TOPIC(tests);

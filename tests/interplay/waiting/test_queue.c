@@ -56,7 +56,7 @@ static bool serve_one(struct fixture *f, struct line *line)
     return false;
 }
 
-static void test_many_processes_are_all_served(struct fixture *f)
+TEST(test_many_processes_are_all_served)
 {
     sqlock_lock *held = lock_obtain(f->a, f->name);
     struct line line;
@@ -69,9 +69,3 @@ static void test_many_processes_are_all_served(struct fixture *f)
     for (int i = 0; i < WAITERS; i++)
         registry_end(line.registries[i]);
 }
-
-static const struct test tests[] = {
-    TEST(test_many_processes_are_all_served),
-};
-
-const struct topic topic_queue = TOPIC(tests);

@@ -81,8 +81,8 @@ static void queued_close(struct queued *q, struct fixture *f, int released)
     registry_end(q->registry);
 }
 
-static void
-test_a_request_in_the_fifo_looks_for_a_circle_in_time(struct fixture *f)
+TEST_ON(test_a_request_in_the_fifo_looks_for_a_circle_in_time, ON_ALL,
+        IN_SQLOCK)
 {
     struct queued q;
 
@@ -94,7 +94,7 @@ test_a_request_in_the_fifo_looks_for_a_circle_in_time(struct fixture *f)
 
 /* A circle is seen, and the holder's lease ends before the waiter is run: it
  * takes the turn, and then waits for another process. */
-static void test_a_circle_that_was_seen_ends_no_later_wait(struct fixture *f)
+TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK)
 {
     sqlock_lock *other = lock_obtain(f->b, f->name);
     struct queued q;
@@ -114,8 +114,8 @@ static void test_a_circle_that_was_seen_ends_no_later_wait(struct fixture *f)
 }
 
 /* Not sooner: a look of many is many claims. */
-static void
-test_a_reader_looks_first_when_its_ticket_is_not_fresh(struct fixture *f)
+TEST_ON(test_a_reader_looks_first_when_its_ticket_is_not_fresh, ON_ALL,
+        IN_SQLOCK)
 {
     sqlock_options options = fixture_options(f);
     sqlock_acquire_options shared = SQLOCK_ACQUIRE_INIT;
@@ -229,28 +229,14 @@ static void check_is_given_back(struct fixture *f, bool is_apart)
     crosswise_close(&c, f);
 }
 
-static void
-test_a_kept_row_is_given_back_to_whom_its_call_waits_for(struct fixture *f)
+TEST_ON(test_a_kept_row_is_given_back_to_whom_its_call_waits_for, ON_ALL,
+        IN_SQLOCK)
 {
     check_is_given_back(f, false);
 }
 
 /* That one is told of no deadlock, though it looks for one. */
-static void test_a_kept_row_is_given_back_to_another_registry(struct fixture *f)
+TEST_ON(test_a_kept_row_is_given_back_to_another_registry, ON_ALL, IN_SQLOCK)
 {
     check_is_given_back(f, true);
 }
-
-static const struct test tests[] = {
-    TEST_ON(test_a_request_in_the_fifo_looks_for_a_circle_in_time, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_a_circle_that_was_seen_ends_no_later_wait, ON_ALL, IN_SQLOCK),
-    TEST_ON(test_a_reader_looks_first_when_its_ticket_is_not_fresh, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_a_kept_row_is_given_back_to_whom_its_call_waits_for, ON_ALL,
-            IN_SQLOCK),
-    TEST_ON(test_a_kept_row_is_given_back_to_another_registry, ON_ALL,
-            IN_SQLOCK),
-};
-
-const struct topic topic_steps = TOPIC(tests);

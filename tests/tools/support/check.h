@@ -29,31 +29,6 @@ static inline int list_all(sqlock_registry *registry, sqlock_info **rows,
     return sqlock_find(registry, &options, rows, count, err);
 }
 
-/* The tests of one file.  open() is called before each, and close() after it;
- * they may be NULL. */
-struct unit {
-    const char *name;
-    void (*body)(void);
-};
-struct suite {
-    const char *name;
-    const struct unit *tests;
-    size_t count;
-    void (*open)(void);
-    void (*close)(void);
-};
-#define UNIT(body_)                                                            \
-    {                                                                          \
-        .name = #body_, .body = (body_)                                        \
-    }
-#define SUITE(name_, tests_) SUITE_IN(name_, tests_, NULL, NULL)
-#define SUITE_IN(name_, tests_, open_, close_)                                 \
-    {                                                                          \
-        .name = (name_), .tests = (tests_),                                    \
-        .count = sizeof(tests_) / sizeof(tests_)[0], .open = (open_),          \
-        .close = (close_)                                                      \
-    }
-
 /* Factor for time limits: a sanitizer makes everything slower. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOWNESS 3

@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #include "program.h"
+#include "test.h"
 
 /* A test that takes longer is printed as slow. */
 #define SLOW_NS INT64_C(5000000000)
 
-#define UNITS_MAX 64 /* of a suite */
+#define UNITS_MAX 64 /* of a file */
 
 /* Shared with the child process that runs the tests. */
 struct progress {
@@ -179,63 +180,54 @@ int group_run(const struct group *group)
     return failed;
 }
 
-static const struct suite *suite; /* the one that runs */
-
 static int open_unit(void **state)
 {
-    (void)state;
-    if (suite->open != NULL)
-        suite->open();
+    const struct test *test = *state;
+
+    if (test->open != NULL)
+        test->open();
     return 0;
 }
 
 static void call_unit(void **state)
 {
-    const struct unit *unit = *state;
+    const struct test *test = *state;
 
-    unit->body();
+    test->body(NULL);
 }
 
 static int close_unit(void **state)
 {
-    (void)state;
-    if (suite->close != NULL)
-        suite->close();
+    const struct test *test = *state;
+
+    if (test->close != NULL)
+        test->close();
     return 0;
 }
 
-static int run_suite(void)
+int group_run_tests(void)
 {
-    struct CMUnitTest tests[UNITS_MAX] = {{NULL}};
-    const struct group group = {
-        .name = suite->name,
-        .tests = tests,
-        .count = suite->count,
-        .test_seconds = TEST_SECONDS,
-    };
-
-    if (suite->count > UNITS_MAX)
-        abort();
-    for (size_t i = 0; i < suite->count; i++) {
-        const struct unit *unit = &suite->tests[i];
-
-        tests[i] = (struct CMUnitTest){.name = unit->name,
-                                       .test_func = call_unit,
-                                       .setup_func = open_unit,
-                                       .teardown_func = close_unit};
-        /* call_unit() only reads it. */
-        memcpy(&tests[i].initial_state, &unit, sizeof unit);
-    }
-    return group_run(&group);
-}
-
-int group_run_suites(const struct suite *const *suites, size_t count)
-{
+    static struct CMUnitTest tests[UNITS_MAX];
+    struct group group = {.tests = tests, .test_seconds = TEST_SECONDS};
     int failed = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        suite = suites[i];
-        failed += run_suite();
+    for (const struct test *test = tests_first(); test != NULL;
+         test = test->next) {
+        struct CMUnitTest *to = &tests[group.count++];
+
+        if (group.count == UNITS_MAX)
+            abort();
+        *to = (struct CMUnitTest){.name = test->name,
+                                  .test_func = call_unit,
+                                  .setup_func = open_unit,
+                                  .teardown_func = close_unit};
+        /* The functions above only read it. */
+        memcpy(&to->initial_state, &test, sizeof test);
+        if (test->next == NULL || strcmp(test->next->file, test->file) != 0) {
+            group.name = test->file;
+            failed += group_run(&group);
+            group.count = 0;
+        }
     }
     return failed;
 }

@@ -30,7 +30,8 @@ struct group {
  * names; return how many failed.  With no tests the fixtures are not used. */
 int group_run(const struct group *group);
 
-/* Run the tests of several files; return how many failed. */
-int group_run_suites(const struct suite *const *suites, size_t count);
+/* Run all tests of a program (test.h), which need no fixtures, those of a file
+ * as a group; return how many failed. */
+int group_run_tests(void);
 
 #endif

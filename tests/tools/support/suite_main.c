@@ -24,6 +24,13 @@ static sqlock_layout group_layout;
 static struct fixture fixture;
 static const struct test *running;
 
+static bool is_of(const struct test *test, const struct suite_main *of)
+{
+    return of->set == NULL || test->set == NULL
+               ? of->set == test->set
+               : strcmp(of->set, test->set) == 0;
+}
+
 static int open_group(void **state)
 {
     int rc = fixture_open(&fixture, group_lane->database, group_layout);
@@ -99,14 +106,16 @@ static int end_test(void **state)
     return 0;
 }
 
-static bool is_contended(const struct test *test, unsigned layouts,
+static bool is_contended(const struct test *test, const struct suite_main *of,
                          const struct lane *lane, sqlock_layout layout)
 {
-    if (test->layouts != 0)
-        layouts = test->layouts;
+    unsigned layouts = test->layouts != 0 ? test->layouts : of->layouts;
+
     if (layouts == 0)
         layouts = IN_SQLOCK;
-    return (test->databases & lane->database->bit) != 0 &&
+    return is_of(test, of) &&
+           (test->databases == 0 ||
+            (test->databases & lane->database->bit) != 0) &&
            (layouts & (1u << layout)) != 0 &&
            test->stops_server == lane->stops_server;
 }
@@ -117,20 +126,18 @@ size_t suite_collect(struct CMUnitTest *out, const struct suite_main *of,
 {
     size_t count = 0;
 
-    for (const struct topic *const *topic = of->topics; *topic != NULL; topic++)
-        for (size_t i = 0; i < (*topic)->count; i++) {
-            const struct test *test = &(*topic)->tests[i];
-
-            if (!is_contended(test, of->layouts, lane, layout) ||
-                (*turn)++ % lane->of != lane->number)
-                continue;
-            if (count == TESTS_MAX)
-                abort();
-            out[count].name = test->name;
-            /* cmocka passes `test` to begin_test(), which only reads *test. */
-            memcpy(&out[count].initial_state, &test, sizeof test);
-            count++;
-        }
+    for (const struct test *test = tests_first(); test != NULL;
+         test = test->next) {
+        if (!is_contended(test, of, lane, layout) ||
+            (*turn)++ % lane->of != lane->number)
+            continue;
+        if (count == TESTS_MAX)
+            abort();
+        out[count].name = test->name;
+        /* cmocka passes `test` to begin_test(), which only reads *test. */
+        memcpy(&out[count].initial_state, &test, sizeof test);
+        count++;
+    }
     return count;
 }
 
@@ -174,11 +181,10 @@ static int run_lane(const struct lane *lane)
 
 static void list_tests(void)
 {
-    for (const struct topic *const *topic = suite->topics; *topic != NULL;
-         topic++)
-        for (size_t i = 0; i < (*topic)->count; i++)
-            if (program_wants((*topic)->tests[i].name))
-                printf("%s\n", (*topic)->tests[i].name);
+    for (const struct test *test = tests_first(); test != NULL;
+         test = test->next)
+        if (is_of(test, suite) && program_wants(test->name))
+            printf("%s\n", test->name);
 }
 
 /* Return whether that is the name of a layout. */

@@ -13,54 +13,18 @@
 
 #include "fixture.h"
 #include "lanes.h"
-
-struct test {
-    const char *name;
-    void (*body)(struct fixture *fixture);
-    unsigned rounds;    /* so often in a campaign, each with a new lock name */
-    unsigned databases; /* ON_... */
-    unsigned layouts;   /* IN_...; 0: the suite's */
-    bool stops_server;  /* no other test may use the server meanwhile */
-    const void *data;   /* fixture->data while it runs; or NULL */
-    bool locks_rows;    /* skipped where row locks are refused (Galera) */
-};
-
-/* The tests of one file. */
-struct topic {
-    const struct test *tests;
-    size_t count;
-};
-
-/* clang-format off */
-#define TEST(body_) TEST_ON(body_, ON_ALL, 0)
-#define TEST_ON(body_, databases_, layouts_)                                   \
-    {.name = #body_, .body = (body_),                                          \
-     .databases = (databases_), .layouts = (layouts_)}
-#define TEST_STOPPING(body_, databases_)                                       \
-    TEST_STOPPING_IN(body_, databases_, 0)
-#define TEST_STOPPING_IN(body_, databases_, layouts_)                          \
-    {.name = #body_, .body = (body_),                                          \
-     .databases = (databases_), .layouts = (layouts_), .stops_server = true}
-#define TEST_OF_ROWS(body_, databases_, layouts_)                              \
-    {.name = #body_, .body = (body_),                                          \
-     .databases = (databases_), .layouts = (layouts_), .locks_rows = true}
-#define TEST_IN_ROUNDS(body_, databases_, rounds_)                             \
-    {.name = #body_, .body = (body_), .databases = (databases_),               \
-     .rounds = (rounds_)}
-#define TOPIC(tests_)                                                          \
-    {.tests = (tests_), .count = sizeof(tests_) / sizeof(tests_)[0]}
-/* clang-format on */
+#include "test.h"
 
 #define TESTS_MAX 600
 
 struct suite_main {
     const char *name;
-    const char *about;                 /* see program.h */
-    const struct topic *const *topics; /* ends with NULL */
-    unsigned databases;                /* ON_...: with tests; 0: all */
-    unsigned layouts;                  /* default of tests; 0: IN_SQLOCK */
-    unsigned lanes;                    /* for each database; 0: one */
-    bool stops_servers;                /* some tests are TEST_STOPPING() */
+    const char *about;  /* see program.h */
+    const char *set;    /* of its tests; see test.h */
+    unsigned databases; /* ON_...: with tests; 0: all */
+    unsigned layouts;   /* default of tests; 0: IN_SQLOCK */
+    unsigned lanes;     /* for each database; 0: one */
+    bool stops_servers; /* some tests are TEST_STOPPING() */
     /* Time after which a test is taken to hang (0: TEST_SECONDS), and that time
      * in a campaign (0: as test_seconds). */
     unsigned test_seconds;
