@@ -44,11 +44,15 @@ fail() { # WHY
     exit 1
 }
 [ -d "$1" ] || fail "$1: there is no such folder"
-has_files=
+number=
 for file in "$1"/[0-9][0-9][0-9]_*.sql; do
-    [ ! -e "$file" ] || has_files=yes
+    name=${file##*/}
+    [ -e "$file" ] || [ -L "$file" ] || continue
+    [ "${name%%_*}" != "$number" ] || fail "$name: its number comes twice"
+    number=${name%%_*}
+    cat "$file" >/dev/null || fail "$file: it cannot be read"
 done
-[ -n "$has_files" ] || fail "$1: there is no file NNN_name.sql in it"
+[ -n "$number" ] || fail "$1: there is no file NNN_name.sql in it"
 
 # First we are called by the user, then by `sqlock run`.
 if [ -z "${MIGRATE_KIND:-}" ]; then
@@ -82,7 +86,7 @@ version_of() { # NAME
     printf '%s' "$1" | sed 's/^0*\([0-9]\{1,3\}\)_.*/\1/'
 }
 checksum_of() { # FILE
-    sha256sum <"$1" | cut -d ' ' -f 1
+    sha256=$(sha256sum <"$1") && printf '%s' "${sha256%% *}"
 }
 # Print what is recorded, a line per migration: its version, state, checksum ("-"
 # where there is none) and deployer.  The C example records no checksums.  COLUMNS
@@ -187,12 +191,14 @@ runs_inside() { # FILE
     esac
 }
 
-# As late as possible in its transaction: while it is there, the row of the lock
-# is locked, and the lease not renewed.
+# Recorded as late as possible in its transaction: while the record is there, the
+# row of the lock is locked, and the lease not renewed.  A file need not end with
+# a newline.
 apply() { # FILE VERSION NAME
     if runs_inside "$1"; then
         echo "$begin"
         cat "$1"
+        echo
         record "$2" "$3" 2
         echo "COMMIT;"
     else
@@ -201,6 +207,7 @@ apply() { # FILE VERSION NAME
         record "$2" "$3" 1
         echo "COMMIT;"
         cat "$1"
+        echo
         echo "$begin"
         record "$2" "$3" 2
         echo "COMMIT;"
@@ -246,5 +253,9 @@ for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
         echo "$name: begun by ${who:-a deployer} and not done, running it again"
     fi
     apply "$file" "$version" "$name" | "$@"
+    # The client ends well, too, where it was not sent all, or told to end.
+    records=$(recorded "$@")
+    look_up
+    [ "$state" = 2 ] || fail "$name: it is not recorded as applied"
     echo "$name: applied"
 done

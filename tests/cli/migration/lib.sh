@@ -292,6 +292,50 @@ late() {
     rm -f "$dir"/out.*
 }
 
+# Files that cannot be applied are refused, and none is told to be applied that
+# is not.  Called by files().
+unfit() {
+    local how rest
+    ln -s nowhere "$dir/files/004_gone.sql"
+    for how in "" status; do
+        # shellcheck disable=SC2086 # none, or a word
+        said $how "$dir/files" >/dev/null
+        is "$how a file that cannot be read is refused" \
+            "$rest: $(tail -n 1 "$dir/out.files")" \
+            "1: migrate.sh: $dir/files/004_gone.sql: it cannot be read"
+    done
+    rm "$dir/files/004_gone.sql"
+    case $kind in
+    sqlite) rest=.exit ;;
+    *) rest='\q' ;;
+    esac
+    printf '%s\n' "-- in a transaction" "$rest" >"$dir/files/004_ends.sql"
+    said "$dir/files" >/dev/null
+    is "one that ends its client is not applied" \
+        "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: 004_ends.sql: it is not recorded as applied"
+    rm "$dir/files/004_ends.sql"
+    is "and not recorded" "$(count_done)" 3
+    echo "-- another" >"$dir/files/003_more.sql"
+    for how in "" --accept status; do
+        # shellcheck disable=SC2086 # none, or a word
+        said $how "$dir/files" >/dev/null
+        is "$how a number that comes twice is refused" \
+            "$rest: $(cat "$dir/out.files")" \
+            "1: migrate.sh: 003_more.sql: its number comes twice"
+    done
+    rm "$dir/files/003_more.sql"
+    printf 'SELECT 1;\n-- the end' >"$dir/files/004_comment.sql"
+    printf '%s\nSELECT 1;\n-- the end' "-- outside a transaction" \
+        >"$dir/files/005_comment.sql"
+    said "$dir/files" >/dev/null
+    is "the last line may be a comment" "$rest: $(grep : "$dir/out.files" |
+        paste -sd ' ')" "0: 004_comment.sql: applied 005_comment.sql: applied"
+    said status "$dir/files" >/dev/null
+    is "behind which it is recorded" \
+        "$rest: $(tail -n 1 "$dir/out.files")" "0: 005_comment.sql: applied"
+}
+
 # The records of applied files, and the output of `status` about them.
 files() {
     local rest
@@ -347,6 +391,7 @@ files() {
     is "files that were applied without a checksum are taken as they are" \
         "$rest: $(cat "$dir/out.files")" "0: "
     is "and have one now" "$(ask 'SELECT COUNT(*) FROM migration_file')" 3
+    unfit
     said "$dir/empty" >/dev/null
     is "an empty folder is said to be one" "$rest: $(cat "$dir/out.files")" \
         "1: migrate.sh: $dir/empty: there is no file NNN_name.sql in it"
