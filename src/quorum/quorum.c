@@ -13,6 +13,7 @@
 
 #include "base/callback.h"
 #include "base/check.h"
+#include "base/thread.h"
 
 /* --- obtain and drop --- */
 
@@ -237,8 +238,10 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
     if (state == LK_QUORUM_CHANGING || state == LK_QUORUM_WON)
         return lk_error(err, SQLOCK_EINUSE,
                         "another call acquires or releases the quorum");
-    if (state == from)
+    if (state == from) {
+        quorum->cancel_before = lk_cancel_defer();
         return 0;
+    }
     return state == LK_QUORUM_FREE
                ? lk_error(err, SQLOCK_EOWNER, "the quorum is not held")
                : lk_error(err, SQLOCK_EINUSE,
@@ -247,9 +250,12 @@ int lk_quorum_begin(sqlock_quorum *quorum, enum lk_quorum_state from,
 
 void lk_quorum_settle(sqlock_quorum *quorum, enum lk_quorum_state state)
 {
+    int before = quorum->cancel_before;
+
     pthread_mutex_lock(&quorum->mutex);
     quorum->state = state;
     pthread_mutex_unlock(&quorum->mutex);
+    lk_cancel_allow(before);
 }
 
 /* Drop the locks, or those that are left: one that is refused, since its
@@ -273,6 +279,7 @@ static int drop_locks(sqlock_quorum *quorum, sqlock_error *err)
 
 int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
 {
+    int before;
     int rc;
 
     if (quorum == NULL)
@@ -280,11 +287,14 @@ int sqlock_quorum_drop(sqlock_quorum *quorum, sqlock_error *err)
     rc = lk_quorum_begin(quorum, LK_QUORUM_FREE, err);
     if (rc < 0)
         return rc;
+    before = quorum->cancel_before;
     rc = drop_locks(quorum, err);
-    if (rc < 0)
+    if (rc < 0) {
         lk_quorum_settle(quorum, LK_QUORUM_FREE);
-    else
+    } else {
         free_quorum(quorum);
+        lk_cancel_allow(before);
+    }
     return rc;
 }
 

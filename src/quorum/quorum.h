@@ -59,6 +59,7 @@ struct sqlock_quorum {
     /* used by the call that changes it */
     sqlock_acquire_options options;
     int64_t deadline_ns;
+    int cancel_before; /* thread.h: the thread is not cancelled meanwhile */
 
     pthread_mutex_t mutex; /* guards the following fields */
     enum lk_quorum_state state;

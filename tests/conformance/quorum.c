@@ -196,6 +196,55 @@ TEST_ON(test_calls_out_of_turn_are_refused, ON_SQLITE, IN_SQLOCK)
     trio_close(t);
 }
 
+struct cancelled {
+    struct trio *t;
+    sqlock_quorum *q;
+    int rc;
+};
+
+static void *wait_and_die(void *context)
+{
+    struct cancelled *c = context;
+
+    c->rc = quorum_acquire(c->t, c->q, SQLOCK_FOREVER, NULL);
+    pthread_testcancel();
+    return NULL;
+}
+
+static bool is_waited_for(struct trio *t, unsigned i)
+{
+    struct fixture *f = t->f;
+    sqlock_info *row = NULL;
+    bool is;
+
+    assert_ok(sqlock_show(t->b[i], f->name, &row, &f->err));
+    is = row->waiters > 0;
+    sqlock_info_free(row, 1);
+    return is;
+}
+
+/* It has the quorum, which can be released and dropped. */
+TEST_ON(test_a_cancelled_thread_finishes_its_call, ON_SQLITE, IN_SQLOCK)
+{
+    struct trio *t = trio_open(f);
+    sqlock_quorum *theirs = quorum_obtain(t, t->b, false);
+    struct cancelled c = {.t = t, .q = quorum_obtain(t, t->a, false), .rc = 1};
+    pthread_t thread;
+    void *ended = NULL;
+
+    assert_ok(quorum_acquire(t, theirs, PATIENCE_MS, NULL));
+    assert_int_equal(pthread_create(&thread, NULL, wait_and_die, &c), 0);
+    assert_becomes_true(is_waited_for(t, 0) && is_waited_for(t, 1),
+                        PATIENCE_MS);
+    assert_int_equal(pthread_cancel(thread), 0);
+    quorum_end(t, theirs);
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    assert_ok(c.rc);
+    quorum_end(t, c.q);
+    trio_close(t);
+}
+
 /* Return the step that is not refused, whatever the state of the quorum. */
 static int ask_in_child(struct trio *t, sqlock_quorum *q)
 {

@@ -63,6 +63,7 @@ TEST(test_a_row_tells_what_has_become_of_a_lease)
         {NULL, 0, 100, false, false, true, false, LK_VERDICT_UNKNOWN},
         {NULL, 0, 100, false, false, false, true, LK_VERDICT_LOST},
     };
+
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct lk_store store = {.layout = rows[i].is_spring
                                                      ? SQLOCK_LAYOUT_SPRING7
