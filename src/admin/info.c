@@ -101,14 +101,10 @@ static int copy_text(struct lk_info_list *list, char **out, const char *text)
 /* Return whether a Spring service has taken over a row that sqlock had used.
  * Spring 7 leaves CREATED_DATE as it is then: when the earlier holder acquired
  * the lock. */
-static bool has_others_date(const struct lk_store *store,
-                            const sqlock_info *info, const sqlock_value *cells,
-                            const char *holder)
+static bool has_others_date(const sqlock_info *info, const char *holder)
 {
-    return store->layout == SQLOCK_LAYOUT_SQLOCK &&
-           info->client_id[0] != '\0' && holder != NULL &&
-           strcmp(holder, LK_INFO_PEER) == 0 &&
-           (info->token != 0 || lk_cell_text(&cells[LK_INFO_HOLDER]) != NULL);
+    return holder != NULL && strcmp(holder, LK_INFO_PEER) == 0 &&
+           info->token != 0;
 }
 
 /* Add the waiters, if the layout tells of them. */
@@ -215,7 +211,7 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
     if (rc == 0)
         rc = add_text(list, out, &cells[LK_INFO_LEADER]);
     set_held(out, now_us);
-    if (has_others_date(store, out, cells, holder)) {
+    if (has_others_date(out, holder)) {
         out->acquired_at_us = 0;
         out->held_ms = -1;
     }

@@ -50,7 +50,7 @@ static bool is_same(const sqlock_info *a, const sqlock_info *b)
 {
     if (a == NULL || b == NULL)
         return a == b;
-    return strcmp(a->client_id, b->client_id) == 0 && a->token == b->token &&
+    return strcmp(a->client_id, b->client_id) == 0 &&
            is_same_text(a->text, b->text);
 }
 
@@ -143,7 +143,7 @@ static int observe(struct lk_store *store, struct lk_observer *observer,
         } else if (rc == 0) {
             lk_retry_reset(&retry);
             retry.resume_ns = next_read_ns(store, observer, now, deadline_ns);
-        } else if (wait_ms != 0 && lk_retry_decide(&retry, rc)) {
+        } else if (lk_retry_decide(&retry, rc)) {
             rc = 0;
         }
         sqlock_info_free(now, 1);

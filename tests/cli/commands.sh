@@ -94,6 +94,8 @@ look_commands() { # LAYOUT
     fi
     like "$1: its time" "$(json expires_at <<<"$out")" \
         "????-??-??T??:??:??.??????Z"
+    is_now "$(json acquired_at <<<"$out")"
+    is "$1: since when" "$?" 0
     run show "$(sq key "a lock")"
     like "$1: show by LOCK_KEY" "$out" "*state      held*"
     run ls --json

@@ -102,6 +102,12 @@ until_true() { # COMMAND...
     done
 }
 
+# Return whether a time that was printed is a moment ago.
+is_now() { # TIME
+    local ago=$(($(date +%s) - $(date -d "$1" +%s)))
+    [ "$ago" -ge -1 ] && [ "$ago" -lt 600 ]
+}
+
 is_held() { # KEY
     [ "$(sq show "$1" --json 2>/dev/null | json state)" = held ]
 }

@@ -29,9 +29,9 @@ is_expired() { # NAME
 
 chosen() {
     run run free_one true
-    take beta 60
+    take beta 600
     take "alpha" 30
-    take gamma 600
+    take gamma 7500
     take al_ha 40
     take other 60 --region "$region.2"
     is "by name, free ones are not there" "$(names)" "al_ha alpha beta gamma"
@@ -64,6 +64,10 @@ chosen() {
         "$region"
     is "JSON tells how long" "$(json locks.0.held_ms <<<"$out" |
         grep -c '^[0-9]*$')" 1
+    run ls
+    like "and ls in minutes how long to go" "$out" \
+        "*beta  *held * [5-9]m[0-5][0-9]s *"
+    like "or in hours" "$out" "*gamma  *held * 2h0[0-4]m *"
     run ls beta
     like "a holder is told by its note, then its command" "$out" \
         "*for bash $$: sqlock *acquire*beta, *@* *"
@@ -254,9 +258,13 @@ graces() {
     client <<<"UPDATE ${prefix}LOCK_SERVER SET GRANTS_FROM = '2100-01-01';"
     run top -n 1
     like "top tells that nothing is granted" "$out" \
-        "*waiting -  grants nothing for [1-9]* s  hand-overs*"
+        "*waiting -  grants nothing for 2????????? s  hand-overs*"
     run top -n 1 --json
-    is "also in JSON" "$(grep -c '"grace": [1-9]' <<<"$out")" 1
+    is "also in JSON" "$(grep -c '"grace": 2[0-9]\{9\}[.,]' <<<"$out")" 1
+    run metrics
+    like "and metrics, in seconds" "$out" "*sqlock_grace_seconds 2?????????.???"
+    run ls
+    like "and a note of ls" "$err" "*grants nothing for another 2?????????.??? s"
     client <<<"UPDATE ${prefix}LOCK_SERVER SET GRANTS_FROM = SINCE;"
     run top -n 1
     is "and no more when it is over" "$(grep -c "grants" <<<"$out")" 0

@@ -61,7 +61,10 @@ reservations() {
     run stock reserve "$item" 4 --order "$order.1" --for 10m
     is "reserve" "$status/$out" 0/6
     run stock look "$order.1"
-    like "look" "$status/$out" '0/reserved *m*'
+    like "look" "$status/$out" '0/reserved [1-9]*m[0-5][0-9]s'
+    run stock look "$order.1" --json
+    out=$(json remaining_ms <<<"$out")
+    is "look --json" "$((out > 300000 && out <= 600000))" 1
     run stock claim "$order.1"
     is "claim" "$status/$out$err" 0/
     run stock claim "$order.1" --json

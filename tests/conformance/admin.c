@@ -283,3 +283,30 @@ TEST(test_held_locks_are_found_in_order)
     assert_null(rows);
     registry_end(registry);
 }
+
+/* Behind those that are held come those that have expired, and last those of
+ * peers, which do not say since when. */
+TEST_ON(test_locks_that_nobody_has_for_long_come_last, ON_ALL, IN_SQLOCK)
+{
+    static const char *const keys[] = {"held", "long", "brief", "peer"};
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_info *rows;
+    size_t count;
+
+    fixture_put_row(f, "peer", region, "somebody", -90000000, 60000000);
+    (void)sql_run(&f->sql, "UPDATE %s SET FENCE = 1 WHERE REGION = '%s'",
+                  f->table, region);
+    fixture_put_row(f, "brief", region, "gone", -90000000, -89000000);
+    fixture_put_row(f, "long", region, "gone", -90000000, -1000000);
+    fixture_put_row(f, "held", region, "somebody", -1000000, 60000000);
+    options.sort = SQLOCK_SORT_HELD;
+    assert_ok(sqlock_find(registry, &options, &rows, &count, &f->err));
+    assert_int_equal(count, 4);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(rows[i].key, keys[i]);
+    sqlock_info_free(rows, count);
+    registry_end(registry);
+    fixture_delete_region(f, region);
+}

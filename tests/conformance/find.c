@@ -125,7 +125,8 @@ TEST_ON(test_pages_of_long_keys_list_each_row_once, ON_SQLITE, IN_SQLOCK)
 }
 
 /* Three regions have the same keys, so a page may end between two rows of one
- * key.  No row is lost.  Names that transactions lock are no locks. */
+ * key.  No row is lost, and those of a key are in the order of their regions.
+ * Names that transactions lock are no locks. */
 TEST(test_pages_of_all_regions_lose_no_row)
 {
     sqlock_find_options options = SQLOCK_FIND_INIT;
@@ -145,6 +146,8 @@ TEST(test_pages_of_all_regions_lose_no_row)
     for (i = 0; i < count; i++) {
         for (size_t j = 0; j < 3; j++)
             found[j] += strcmp(rows[i].region, regions[j]) == 0;
+        if (i > 0 && strcmp(rows[i - 1].key, rows[i].key) == 0)
+            assert_true(strcmp(rows[i - 1].region, rows[i].region) < 0);
     }
     sqlock_info_free(rows, count);
     for (i = 0; i < 3; i++) {

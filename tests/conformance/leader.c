@@ -92,7 +92,13 @@ TEST_ON(test_a_list_tells_the_text, ON_ALL, IN_SQLOCK)
         assert_int_equal(rows[0].mode, SQLOCK_EXCLUSIVE);
         sqlock_info_free(rows, count);
     }
-    lock_end(lock);
+    fixture_expire(f, f->name);
+    assert_ok(sqlock_find(f->b, &options, &rows, &count, &f->err));
+    assert_int_equal(count, 1);
+    assert_null(rows[0].text);
+    sqlock_info_free(rows, count);
+    (void)!sqlock_release(lock, NULL);
+    lock_drop(lock);
 }
 
 /* --- what is refused --- */

@@ -12,6 +12,7 @@
 #include "sqlock/leader.h"
 #include "sqlock/shared.h"
 #include "sqlock/stats.h"
+#include "support/around.h"
 #include "support/tap.h"
 #include "support/workers.h"
 
@@ -199,6 +200,50 @@ TEST_ON(test_another_process_is_observed, ON_POSTGRES | ON_MYSQL, IN_SQLOCK)
     assert_int_equal(status, 0);
     (void)close(fds[0]);
     (void)close(fds[1]);
+}
+
+/* --- an outage --- */
+
+static struct around away;
+static int64_t back_ns; /* before that the database cannot be reached */
+
+static int away_execute(void *connection, const sqlock_statement *statement,
+                        const sqlock_value *parameters, size_t count,
+                        int64_t deadline_ns, sqlock_result *result,
+                        sqlock_error *err)
+{
+    if (sqlock_monotonic_ns() < back_ns)
+        return sqlock_error_set(err, SQLOCK_EUNREACHABLE, 0, "", "away");
+    return away.real->execute(connection, statement, parameters, count,
+                              deadline_ns, result, err);
+}
+
+/* It may be longer than a statement. */
+TEST(test_an_outage_is_waited_out)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *lock = leader(f);
+    sqlock_registry *registry;
+    sqlock_info *seen = NULL;
+    char url[1024];
+
+    back_ns = 0;
+    if (around_make(&away, f, "away")) {
+        away.driver.execute = away_execute;
+        around_register(&away);
+    }
+    options.statement_timeout_ms = 100;
+    registry = fixture_registry_at(f, around_url(url, &away, f), &options);
+    back_ns = INT64_MAX;
+    assert_fails(SQLOCK_EUNREACHABLE,
+                 sqlock_observe(registry, f->name, 0, 0, &seen, &f->err));
+    back_ns = check_deadline_ns(500);
+    assert_ok(
+        sqlock_observe(registry, f->name, PATIENCE_MS, 0, &seen, &f->err));
+    assert_non_null(seen);
+    sqlock_info_free(seen, 1);
+    lock_end(lock);
+    registry_end(registry);
 }
 
 /* --- what is sent --- */

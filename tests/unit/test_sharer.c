@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin/sharers.h"
 #include "lease/leader_text.h"
 #include "lease/sharer.h"
 
@@ -67,6 +68,42 @@ TEST(test_the_first_lease_ends_before_the_last)
     /* the same two seconds later: one that is over ends no more */
     assert_int_equal(lk_sharers_first_us(sharers, 7 * SECOND_US),
                      3 * SECOND_US);
+}
+
+/* Check what is told of the row so much later: how many share it, what they
+ * have taken, each of them, and who has had it for longest. */
+static void check_told(sqlock_state state, int64_t later_us, int count,
+                       unsigned taken, const char *names)
+{
+    struct lk_sharing sharing;
+    char id[SQLOCK_KEY_SIZE];
+
+    (void)snprintf(id, sizeof id, ID, 0U);
+    assert_int_equal(
+        lk_sharing_read(&sharing, sharers, id, state, NOW_US + later_us), 0);
+    assert_int_equal(sharing.count, count);
+    assert_int_equal(sharing.taken, taken);
+    assert_string_equal(sharing.names, names);
+    assert_string_equal(sharing.holder, "a test");
+    lk_sharing_clear(&sharing);
+}
+
+TEST(test_sharers_are_told_until_all_are_over)
+{
+    begin(3);
+    shares(1, 2, 10 * SECOND_US);
+    shares(2, 1, 5 * SECOND_US);
+    check_told(SQLOCK_HELD, 7 * SECOND_US, 1, 2,
+               "a test, weight 2, token 1, for 7.0 s, 3.0 s left");
+    check_told(SQLOCK_EXPIRED, 60 * SECOND_US, 0, 0,
+               "a test, weight 2, token 1, for 10.0 s, expired\n"
+               "a test, token 1, for 5.0 s, expired");
+    begin(3);
+    append(sharers, 1, 1, 5 * SECOND_US, "0000000000000000001\",\"broken by ");
+    shares(2, 1, 5 * SECOND_US);
+    check_told(SQLOCK_HELD, 0, 2, 2,
+               "broken by a test, token 1, for 0.0 s, 5.0 s left\n"
+               "a test, token 1, for 0.0 s, 5.0 s left");
 }
 
 TEST(test_who_has_room_waits_for_nobody)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "admin/waiters.h"
 #include "lease/ticket.h"
 
 /* MySQL and MariaDB take a longer chain for a deadlock. */
@@ -68,6 +69,23 @@ TEST(test_the_last_of_many_tickets_hears_the_first_by_few)
         assert_true(chain <= LONGEST_CHAIN);
         free(queue);
     }
+}
+
+TEST(test_whose_time_is_over_waits_no_longer)
+{
+    const int64_t over_us = 1700000070000000;
+    struct lk_waiters waiters;
+    char *queue = queue_of(2);
+
+    assert_int_equal(lk_waiters_read(queue, "00000001", over_us, &waiters), 0);
+    assert_int_equal(waiters.count, 2);
+    assert_int_equal(waiters.place, 2);
+    assert_string_equal(waiters.text, "a test, for 70.0 s\na test, for 70.0 s");
+    free(waiters.text);
+    assert_int_equal(lk_waiters_read(queue, "", over_us + 1, &waiters), 0);
+    assert_int_equal(waiters.count, 0);
+    assert_null(waiters.text);
+    free(queue);
 }
 
 /* A waiter near the front is told by the one it follows, and does not look in
