@@ -107,17 +107,17 @@ void ring(struct session *session, const char *name, const char *text)
     session_run(session, "SELECT %s", ringing(expression, name, text));
 }
 
-struct session *hearer(struct test *test)
+struct session *hearer(struct fixture *f)
 {
     skip_behind_a_pooler();
-    session_ok(&test->a, begin_hearing(&test->a, BELL, 0));
-    return &test->a;
+    session_ok(&f->a, begin_hearing(&f->a, BELL, 0));
+    return &f->a;
 }
 
-void close_both(struct test *test)
+void close_both(struct fixture *f)
 {
-    session_close(&test->a);
-    session_close(&test->b);
+    session_close(&f->a);
+    session_close(&f->b);
 }
 
 /* Do the child's part; a signal ends a child that hangs. */

@@ -33,7 +33,7 @@ void hears(struct session *session, const char *text);
 void hears_nothing(struct session *session);
 
 /* Have session a hear at BELL, and return it; skip the test behind a pooler. */
-struct session *hearer(struct test *test);
+struct session *hearer(struct fixture *f);
 void skip_behind_a_pooler(void);
 
 /* Write the SQL expression that rings. */
@@ -56,6 +56,6 @@ void start_child(struct child *child, int (*first)(struct session *),
 void end_child(struct child *child, bool is_killed);
 
 /* Close both sessions of a test, for start_child(). */
-void close_both(struct test *test);
+void close_both(struct fixture *f);
 
 #endif

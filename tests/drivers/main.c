@@ -19,15 +19,19 @@ static struct CMUnitTest tests[TESTS_MAX];
 static size_t count;
 
 static struct start starts[TESTS_MAX];
-static const struct story *story; /* of the test that is being added */
 
-static const sqlock_layout layouts[SQLOCK_LAYOUTS] = {
-    SQLOCK_LAYOUT_SQLOCK, SQLOCK_LAYOUT_SPRING7, SQLOCK_LAYOUT_SPRING6};
 static const char *const layout_names[SQLOCK_LAYOUTS] = {"sqlock", "spring7",
                                                          "spring6"};
-static bool is_by_layout;
 
-static void add(const char *name, CMUnitTestFunction function)
+static void call_body(void **state)
+{
+    struct fixture *f = *state;
+
+    f->start->body(f);
+}
+
+/* Add a test, whose name says the layout if it runs on several. */
+static void add(const char *name, const struct start *start, bool has_layout)
 {
     struct CMUnitTest *test = &tests[count];
     char *full = NULL;
@@ -35,36 +39,51 @@ static void add(const char *name, CMUnitTestFunction function)
     if (count == TESTS_MAX)
         abort();
     if (asprintf(&full, "%s: %s%s%s", subject.database->name,
-                 is_by_layout ? layout_names[subject.layout] : "",
-                 is_by_layout ? ": " : "", name) < 0)
+                 has_layout ? layout_names[start->layout] : "",
+                 has_layout ? ": " : "", name) < 0)
         abort();
     test->name = full;
-    test->test_func = function;
+    test->test_func = call_body;
     test->setup_func = test_open;
     test->teardown_func = test_close;
-    starts[count] = (struct start){subject.layout, story};
+    starts[count] = *start;
     test->initial_state = &starts[count++];
 }
 
 /* Add the stories of the tables for the layout. */
-static void add_stories(void)
+static void add_stories(sqlock_layout layout)
 {
     const struct story *all;
     size_t stories = stories_read(&all);
 
     for (size_t i = 0; i < stories; i++) {
+        const struct start start = {layout, &all[i], play_story};
         char name[160];
 
         if ((all[i].databases & subject.database->bit) == 0 ||
-            (all[i].layouts & 1U << subject.layout) == 0)
+            (all[i].layouts & 1U << layout) == 0)
             continue;
         (void)snprintf(name, sizeof name, "%s", all[i].title);
         for (char *c = name; *c != '\0'; c++)
             *c = isalnum((unsigned char)*c) ? *c : '_';
-        story = &all[i];
-        add(name, test_play);
+        add(name, &start, true);
     }
-    story = NULL;
+}
+
+/* Add the tests that name the layout; none: those that name none. */
+static void add_tests(const sqlock_layout *layout)
+{
+    for (const struct test *test = tests_first(); test != NULL;
+         test = test->next) {
+        const struct start start = {
+            layout != NULL ? *layout : SQLOCK_LAYOUT_SQLOCK, NULL, test->body};
+
+        if ((test->databases == 0 ||
+             (test->databases & subject.database->bit) != 0) &&
+            (layout != NULL ? (test->layouts & 1U << *layout) != 0
+                            : test->layouts == 0))
+            add(test->name + strlen("test_"), &start, layout != NULL);
+    }
 }
 
 static int run_on(const struct database *database)
@@ -80,34 +99,12 @@ static int run_on(const struct database *database)
 
     subject.database = database;
     count = 0;
-    subject.layout = SQLOCK_LAYOUT_SQLOCK;
-    is_by_layout = false;
-    add_vtable_tests(add);
-    add_value_tests(add);
-    add_transaction_tests(add);
-    add_limit_tests(add);
-    add_error_tests(add);
-    add_bell_tests(add);
-    if (database->bit == ON_SQLITE) {
-        add_sqlite_url_tests(add);
-        add_sqlite_fork_tests(add);
-        add_sqlite_deadline_tests(add);
-        add_sqlite_turn_tests(add);
-        add_sqlite_error_tests(add);
-        add_sqlite_identity_tests(add);
-        add_sqlite_bell_tests(add);
-        add_sqlite_tests(add);
-    }
-    if (database->bit == ON_MYSQL)
-        add_mysql_bell_tests(add);
-    is_by_layout = true;
-    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
-        subject.layout = layouts[i];
-        add_stories();
-        add_statement_tests(add);
-        add_ticket_tests(add);
-        add_race_tests(add);
-        add_many_tests(add);
+    add_tests(NULL);
+    for (int i = 0; i < SQLOCK_LAYOUTS; i++) {
+        const sqlock_layout layout = (sqlock_layout)i;
+
+        add_stories(layout);
+        add_tests(&layout);
     }
     group.count = count;
     failures = group_run(&group);

@@ -16,7 +16,7 @@
 
 /* A test that is being played. */
 struct play {
-    struct test *test;
+    struct fixture *f;
     const struct story *story;
     const struct line *line;
     char keys[KEYS_MAX][SQLOCK_KEY_SIZE]; /* K1, K2, ... */
@@ -81,9 +81,9 @@ static const char *client_of(struct play *play, const char *word, char out[40])
     char c = word[0];
 
     if (strcmp(word, "group") == 0) {
-        assert_true(read_row(&play->test->b, play->test));
+        assert_true(read_row(&play->f->b, play->f));
         (void)snprintf(out, 40, "%s",
-                       cell_text(&play->test->b, 0, LK_INFO_CLIENT));
+                       cell_text(&play->f->b, 0, LK_INFO_CLIENT));
         return out;
     }
     (void)snprintf(out, 40,
@@ -176,7 +176,7 @@ static void set_argument(struct play *play, struct lk_arguments *arguments,
 static int send_statement(struct play *play)
 {
     const struct line *line = play->line;
-    struct test *test = play->test;
+    struct fixture *f = play->f;
     char room[WORDS_MAX][128];
     char client[40] = "";
     struct lk_arguments arguments;
@@ -194,7 +194,7 @@ static int send_statement(struct play *play)
     for (size_t i = at; i < line->count; i++)
         if (strncmp(line->words[i], "ttl=", 4) == 0)
             ttl_us = (int64_t)(strtod(line->words[i] + 4, NULL) * SECOND_US);
-    arguments = arguments_for(test, client, ttl_us);
+    arguments = arguments_for(f, client, ttl_us);
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, SHOWN);
     lk_argument_text(&arguments, SQLOCK_P_BELL, NULL);
     lk_argument_integer(&arguments, SQLOCK_P_WEIGHT,
@@ -205,8 +205,8 @@ static int send_statement(struct play *play)
     for (size_t i = at; i < line->count; i++)
         if (strncmp(line->words[i], "ttl=", 4) != 0)
             set_argument(play, &arguments, line->words[i], room[i], ttl_us);
-    play->session = client[0] == 'a' ? &test->a : &test->b;
-    return statement_try(play->session, test, kinds[kind].kind, &arguments);
+    play->session = client[0] == 'a' ? &f->a : &f->b;
+    return statement_try(play->session, f, kinds[kind].kind, &arguments);
 }
 
 /* ------------------------------------------------------ what comes of it -- */
@@ -290,7 +290,7 @@ static bool has_text(struct play *play, const char *word)
         return strlen(value) != 1 ||
                strcmp(text, client_of(play, value, room)) == 0;
     if (word[0] == 'k')
-        return strcmp(text, play->test->key) == 0;
+        return strcmp(text, play->f->key) == 0;
     return strstr(text, with_blanks(room, value)) != NULL;
 }
 
@@ -413,9 +413,9 @@ static bool perform(struct play *play)
     const struct line *line = play->line;
 
     if (strcmp(line->words[0], "lapses") == 0)
-        await_expiry(&play->test->b, play->test);
+        await_expiry(&play->f->b, play->f);
     else if (strcmp(line->words[0], "key") == 0)
-        (void)snprintf(play->test->key, SQLOCK_KEY_SIZE, "%s",
+        (void)snprintf(play->f->key, SQLOCK_KEY_SIZE, "%s",
                        key_of(play, line->words[1]));
     else
         return false;
@@ -425,24 +425,23 @@ static bool perform(struct play *play)
 /* Perform the line of a session; return the driver's code. */
 static int run_session(struct play *play)
 {
-    struct test *test = play->test;
+    struct fixture *f = play->f;
     char letter = play->line->text[0];
-    struct session *of[] = {&test->a, &test->b, &play->c};
+    struct session *of[] = {&f->a, &f->b, &play->c};
     char numbers[3][24];
     char bell[SQLOCK_KEY_SIZE];
-    const struct lk_name names[] = {
-        {"table", subject.tables[test->layout].quoted},
-        {"values", subject.values.quoted},
-        {"key", test->key},
-        {"K1", play->keys[0]},
-        {"K2", play->keys[1]},
-        {"bell", bell},
-        {"a", numbers[0]},
-        {"b", numbers[1]},
-        {NULL, NULL}};
+    const struct lk_name names[] = {{"table", subject.tables[f->layout].quoted},
+                                    {"values", subject.values.quoted},
+                                    {"key", f->key},
+                                    {"K1", play->keys[0]},
+                                    {"K2", play->keys[1]},
+                                    {"bell", bell},
+                                    {"a", numbers[0]},
+                                    {"b", numbers[1]},
+                                    {NULL, NULL}};
     char *to = bell; /* a key without its hyphens is a name of a bell */
 
-    for (const char *from = test->key; *from != '\0'; from++)
+    for (const char *from = f->key; *from != '\0'; from++)
         if (*from != '-')
             *to++ = *from;
     *to = '\0';
@@ -462,14 +461,13 @@ static int send(struct play *play)
     return play->line->sql != NULL ? run_session(play) : send_statement(play);
 }
 
-void test_play(void **state)
+void play_story(struct fixture *f)
 {
-    struct test *test = *state;
-    struct play play = {.test = test, .story = test->story};
+    struct play play = {.f = f, .story = f->start->story};
 
     for (size_t i = 0; i < KEYS_MAX; i++)
         next_key(play.keys[i]);
-    memcpy(test->key, play.keys[0], sizeof test->key);
+    memcpy(f->key, play.keys[0], sizeof f->key);
     for (size_t i = 0; i < play.story->count; i++) {
         int64_t until = check_deadline_ns(PATIENCE_MS);
         const char *untrue;

@@ -72,7 +72,7 @@ struct story {
  * with file and line where one is wrong. */
 size_t stories_read(const struct story **out);
 
-/* Play test->story. */
-void test_play(void **state);
+/* Play f->start->story. */
+void play_story(struct fixture *f);
 
 #endif

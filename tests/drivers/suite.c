@@ -207,13 +207,13 @@ const char *cell_text(const struct session *session, size_t row, size_t column)
 
 /* --------------------------------------------- statements of the dialect -- */
 
-struct lk_arguments arguments_for(const struct test *test, const char *client,
+struct lk_arguments arguments_for(const struct fixture *f, const char *client,
                                   int64_t duration_us)
 {
     struct lk_arguments arguments;
 
     memset(&arguments, 0, sizeof arguments);
-    lk_argument_text(&arguments, SQLOCK_P_KEY, test->key);
+    lk_argument_text(&arguments, SQLOCK_P_KEY, f->key);
     lk_argument_text(&arguments, SQLOCK_P_REGION, REGION);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client);
     lk_argument_integer(&arguments, SQLOCK_P_TTL, duration_us);
@@ -225,12 +225,11 @@ struct lk_arguments arguments_for(const struct test *test, const char *client,
     return arguments;
 }
 
-int statement_try(struct session *session, const struct test *test,
+int statement_try(struct session *session, const struct fixture *f,
                   sqlock_statement_kind kind,
                   const struct lk_arguments *arguments)
 {
-    const struct lk_statement *statement =
-        &subject.statements[test->layout][kind];
+    const struct lk_statement *statement = &subject.statements[f->layout][kind];
     sqlock_value ordered[LK_PLACES_MAX];
 
     if (statement->text == NULL)
@@ -241,14 +240,14 @@ int statement_try(struct session *session, const struct test *test,
                         check_deadline_ns(DEADLINE_MS));
 }
 
-int64_t claim(struct session *session, const struct test *test,
+int64_t claim(struct session *session, const struct fixture *f,
               const char *client, int64_t ttl_us)
 {
-    struct lk_arguments arguments = arguments_for(test, client, ttl_us);
+    struct lk_arguments arguments = arguments_for(f, client, ttl_us);
     int64_t token;
 
     lk_argument_text(&arguments, SQLOCK_P_QUEUE, NULL);
-    statement_run(session, test, SQLOCK_SQL_CLAIM, &arguments);
+    statement_run(session, f, SQLOCK_SQL_CLAIM, &arguments);
     if (session->result.rows == 0)
         return 0;
     assert_int_equal(session->result.rows, 1);
@@ -258,33 +257,33 @@ int64_t claim(struct session *session, const struct test *test,
     return token;
 }
 
-static int64_t affected_by(struct session *session, const struct test *test,
+static int64_t affected_by(struct session *session, const struct fixture *f,
                            sqlock_statement_kind kind, const char *client,
                            int64_t duration_us)
 {
-    struct lk_arguments arguments = arguments_for(test, client, duration_us);
+    struct lk_arguments arguments = arguments_for(f, client, duration_us);
 
-    statement_run(session, test, kind, &arguments);
+    statement_run(session, f, kind, &arguments);
     return session->result.affected;
 }
 
-int64_t renew(struct session *session, const struct test *test,
+int64_t renew(struct session *session, const struct fixture *f,
               const char *client, int64_t ttl_us)
 {
-    return affected_by(session, test, SQLOCK_SQL_RENEW, client, ttl_us);
+    return affected_by(session, f, SQLOCK_SQL_RENEW, client, ttl_us);
 }
 
-int64_t release(struct session *session, const struct test *test,
+int64_t release(struct session *session, const struct fixture *f,
                 const char *client)
 {
-    return affected_by(session, test, SQLOCK_SQL_RELEASE, client, 0);
+    return affected_by(session, f, SQLOCK_SQL_RELEASE, client, 0);
 }
 
-bool read_row(struct session *session, const struct test *test)
+bool read_row(struct session *session, const struct fixture *f)
 {
-    struct lk_arguments arguments = arguments_for(test, test->client_a, 0);
+    struct lk_arguments arguments = arguments_for(f, f->client_a, 0);
 
-    statement_run(session, test, SQLOCK_SQL_READ, &arguments);
+    statement_run(session, f, SQLOCK_SQL_READ, &arguments);
     if (session->result.rows == 0)
         return false;
     assert_int_equal(session->result.rows, 1);
@@ -292,23 +291,23 @@ bool read_row(struct session *session, const struct test *test)
     return true;
 }
 
-int64_t remaining_us(struct session *session, const struct test *test)
+int64_t remaining_us(struct session *session, const struct fixture *f)
 {
-    assert_true(read_row(session, test));
+    assert_true(read_row(session, f));
     return cell_integer(session, 0, LK_INFO_REMAINING);
 }
 
-void await_expiry(struct session *session, const struct test *test)
+void await_expiry(struct session *session, const struct fixture *f)
 {
-    assert_becomes_true(remaining_us(session, test) < 0, PATIENCE_MS);
+    assert_becomes_true(remaining_us(session, f) < 0, PATIENCE_MS);
 }
 
 int64_t now_us(struct session *session)
 {
-    struct test test = {.layout = SQLOCK_LAYOUT_SQLOCK};
-    struct lk_arguments arguments = arguments_for(&test, "", 0);
+    struct fixture f = {.layout = SQLOCK_LAYOUT_SQLOCK};
+    struct lk_arguments arguments = arguments_for(&f, "", 0);
 
-    statement_run(session, &test, SQLOCK_SQL_SERVER, &arguments);
+    statement_run(session, &f, SQLOCK_SQL_SERVER, &arguments);
     return cell_integer(session, 0, 1);
 }
 
@@ -461,28 +460,28 @@ int suite_close(void **state)
 /* At first *state points to a struct start. */
 int test_open(void **state)
 {
-    struct test *test = calloc(1, sizeof *test);
+    struct fixture *f = calloc(1, sizeof *f);
     const struct start *start = *state;
 
-    if (test == NULL)
+    if (f == NULL)
         return -1;
-    test->layout = start->layout;
-    test->story = start->story;
-    *state = test;
-    session_open(&test->a);
-    session_open(&test->b);
-    next_key(test->key);
-    lk_random_uuid(test->client_a);
-    lk_random_uuid(test->client_b);
+    f->start = start;
+    f->layout = start->layout;
+    *state = f;
+    session_open(&f->a);
+    session_open(&f->b);
+    next_key(f->key);
+    lk_random_uuid(f->client_a);
+    lk_random_uuid(f->client_b);
     return 0;
 }
 
 int test_close(void **state)
 {
-    struct test *test = *state;
+    struct fixture *f = *state;
 
-    session_close(&test->a);
-    session_close(&test->b);
-    free(test);
+    session_close(&f->a);
+    session_close(&f->b);
+    free(f);
     return 0;
 }

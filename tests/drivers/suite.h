@@ -13,6 +13,7 @@
 #include "db/table.h"
 #include "support/check.h"
 #include "support/database.h"
+#include "support/test.h"
 #include "support/workers.h"
 
 #define DEADLINE_MS 20000
@@ -45,7 +46,6 @@ struct subject {
     struct lk_statement statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
     uint32_t ids; /* of these statements; session_values() has those behind */
     unsigned serial;
-    sqlock_layout layout; /* of the tests that are being added */
 };
 extern struct subject subject;
 
@@ -61,12 +61,12 @@ struct session {
 struct start {
     sqlock_layout layout;
     const struct story *story; /* that is played; or NULL */
+    void (*body)(struct fixture *f);
 };
 
-/* The state of each test. */
-struct test {
+struct fixture {
+    const struct start *start;
     sqlock_layout layout;
-    const struct story *story;
     struct session a, b;
     char key[SQLOCK_KEY_SIZE];
     char client_a[SQLOCK_KEY_SIZE];
@@ -136,64 +136,39 @@ const char *cell_text(const struct session *session, size_t row,
 /* --------------------------------------------- statements of the dialect -- */
 
 /* Return values for all parameters, for this test's lock and that client. */
-struct lk_arguments arguments_for(const struct test *test, const char *client,
+struct lk_arguments arguments_for(const struct fixture *f, const char *client,
                                   int64_t duration_us);
 
 /* Run a statement of the test's layout, and return the driver's code, or
  * ENOTSUP if the dialect lacks the statement. */
-int statement_try(struct session *session, const struct test *test,
+int statement_try(struct session *session, const struct fixture *f,
                   sqlock_statement_kind kind,
                   const struct lk_arguments *arguments);
 
 /* Run a statement of the test's layout, and assert that it succeeds. */
-#define statement_run(session, test, kind, arguments)                          \
-    session_ok((session), statement_try((session), (test), (kind), (arguments)))
+#define statement_run(session, f, kind, arguments)                             \
+    session_ok((session), statement_try((session), (f), (kind), (arguments)))
 
 /* Claim this test's lock.  Return the token; 0: another client has the lock. */
-int64_t claim(struct session *session, const struct test *test,
+int64_t claim(struct session *session, const struct fixture *f,
               const char *client, int64_t ttl_us);
 /* Renew or release the lease.  Return the number of affected rows. */
-int64_t renew(struct session *session, const struct test *test,
+int64_t renew(struct session *session, const struct fixture *f,
               const char *client, int64_t ttl_us);
-int64_t release(struct session *session, const struct test *test,
+int64_t release(struct session *session, const struct fixture *f,
                 const char *client);
 /* Read the info row of this test's lock into session->result.  read_row()
  * returns whether there is a row; remaining_us() fails the test if not. */
-bool read_row(struct session *session, const struct test *test);
-int64_t remaining_us(struct session *session, const struct test *test);
+bool read_row(struct session *session, const struct fixture *f);
+int64_t remaining_us(struct session *session, const struct fixture *f);
 
 /* Read the row until the lease is over. */
-void await_expiry(struct session *session, const struct test *test);
+void await_expiry(struct session *session, const struct fixture *f);
 
 /* Return the time of the database's clock, as the dialect reads it. */
 int64_t now_us(struct session *session);
 
 /* Make a key of 36 characters that sorts behind those made before. */
 void next_key(char key[SQLOCK_KEY_SIZE]);
-
-/* -------------------------------------------------------- the test files -- */
-
-/* Each function hands the tests of its file to `add`. */
-typedef void (*add_fn)(const char *name, CMUnitTestFunction function);
-void add_vtable_tests(add_fn add);
-void add_value_tests(add_fn add);
-void add_transaction_tests(add_fn add);
-void add_limit_tests(add_fn add);
-void add_error_tests(add_fn add);
-void add_bell_tests(add_fn add);
-void add_sqlite_tests(add_fn add);
-void add_sqlite_error_tests(add_fn add);
-void add_sqlite_url_tests(add_fn add);
-void add_sqlite_fork_tests(add_fn add);
-void add_sqlite_deadline_tests(add_fn add);
-void add_sqlite_turn_tests(add_fn add);
-void add_sqlite_identity_tests(add_fn add);
-void add_sqlite_bell_tests(add_fn add);
-void add_mysql_bell_tests(add_fn add);
-/* Called once per layout. */
-void add_statement_tests(add_fn add);
-void add_ticket_tests(add_fn add);
-void add_race_tests(add_fn add);
-void add_many_tests(add_fn add);
 
 #endif

@@ -6,10 +6,9 @@
 #include <string.h>
 
 /* With TLS, too: run this with SQLOCK_TEST_TLS. */
-static void test_of_many_rings_none_is_missed_unnoticed(void **state)
+TEST_ON(test_of_many_rings_none_is_missed_unnoticed, ON_POSTGRES | ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct session *a = hearer(test);
+    struct session *a = hearer(f);
     const unsigned count = subject.database->bit == ON_SQLITE ? 1000 : 20000;
     static struct heard heard;
     static bool all[TEXTS_MAX];
@@ -17,7 +16,7 @@ static void test_of_many_rings_none_is_missed_unnoticed(void **state)
     unsigned missing = count;
 
     memset(all, 0, sizeof all);
-    session_run(&test->b,
+    session_run(&f->b,
                 subject.database->bit == ON_SQLITE
                     ? "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 "
                       "FROM n WHERE i + 1 < %u) "
@@ -34,16 +33,16 @@ static void test_of_many_rings_none_is_missed_unnoticed(void **state)
         }
     }
     assert_true(!is_lossy || subject.database->bit == ON_SQLITE);
-    ring(&test->b, BELL, "after");
+    ring(&f->b, BELL, "after");
     hears(a, "after");
 }
 
-static void test_behind_a_pooler_there_is_no_bell(void **state)
+TEST_ON(test_behind_a_pooler_there_is_no_bell, ON_POSTGRES, 0)
 {
-    struct test *test = *state;
-
-    session_fails(SQLOCK_ENOTSUP, &test->a, begin_hearing(&test->a, BELL, 0));
-    session_run(&test->a, "SELECT 1");
+    if (!database_is_pooled(subject.database))
+        skip();
+    session_fails(SQLOCK_ENOTSUP, &f->a, begin_hearing(&f->a, BELL, 0));
+    session_run(&f->a, "SELECT 1");
 }
 
 static int ring_as_child(struct session *session)
@@ -54,30 +53,15 @@ static int ring_as_child(struct session *session)
                        ringing(expression, BELL, "a child"));
 }
 
-static void test_another_process_is_heard(void **state)
+TEST_ON(test_another_process_is_heard, ON_POSTGRES | ON_SQLITE, 0)
 {
-    struct test *test = *state;
     struct child child;
 
     skip_behind_a_pooler();
-    close_both(test);
+    close_both(f);
     start_child(&child, NULL, ring_as_child);
-    session_open(&test->a);
-    (void)hearer(test);
+    session_open(&f->a);
+    (void)hearer(f);
     end_child(&child, false);
-    hears(&test->a, "a child");
-}
-
-void add_bell_tests(add_fn add)
-{
-#define ADD(name) add("bell: " #name, test_##name)
-    if (subject.database->bit == ON_MYSQL)
-        return;
-    ADD(of_many_rings_none_is_missed_unnoticed);
-    ADD(another_process_is_heard);
-    if (subject.database->bit == ON_SQLITE)
-        return;
-    if (database_is_pooled(subject.database))
-        ADD(behind_a_pooler_there_is_no_bell);
-#undef ADD
+    hears(&f->a, "a child");
 }

@@ -17,16 +17,16 @@
 
 static int insert_prepared(struct worker *worker)
 {
-    struct test *test = worker->context;
+    struct fixture *f = worker->context;
     char text[1024];
     const sqlock_statement insert = {.id = SQLOCK_STATEMENT_IDS - 1,
                                      .text = text};
 
     (void)snprintf(text, sizeof text, "INSERT INTO %s (K) VALUES ('%s')",
-                   subject.values.quoted, test->key);
-    worker_expect(worker, SQLOCK_EUNREACHABLE,
-                  session_send(&test->b, &insert, NULL, 0,
-                               check_deadline_ns(PATIENCE_MS)));
+                   subject.values.quoted, f->key);
+    worker_expect(
+        worker, SQLOCK_EUNREACHABLE,
+        session_send(&f->b, &insert, NULL, 0, check_deadline_ns(PATIENCE_MS)));
     return 0;
 }
 
@@ -40,37 +40,35 @@ static int alter_table(struct worker *worker)
 /* While ALTER TABLE waits for a's transaction, b's preparation of an INSERT
  * waits for ALTER TABLE.  An abort ends the preparation: the INSERT was not
  * sent, and the result is EUNREACHABLE. */
-static void test_aborted_preparation_has_sent_no_statement(void **state)
+TEST_ON(test_aborted_preparation_has_sent_no_statement, ON_MYSQL, 0)
 {
-    struct test *test = *state;
     struct session other;
     struct worker altering;
     struct worker worker;
 
     session_open(&other);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
-    session_run(&test->a, "SELECT count(*) FROM %s", subject.values.quoted);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
+    session_run(&f->a, "SELECT count(*) FROM %s", subject.values.quoted);
     worker_start(&altering, alter_table, &other);
     check_sleep(300);
-    worker_start(&worker, insert_prepared, test);
+    worker_start(&worker, insert_prepared, f);
     check_sleep(300); /* so that the preparation has begun */
-    subject.driver->abort(test->b.connection);
+    subject.driver->abort(f->b.connection);
     worker_join(&worker);
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
     worker_join(&altering);
     session_close(&other);
-    session_close(&test->b);
-    session_open(&test->b);
+    session_close(&f->b);
+    session_open(&f->b);
 }
 
-static void test_error_may_be_left_out(void **state)
+TEST(test_error_may_be_left_out)
 {
-    struct test *test = *state;
     const sqlock_statement statement = {.text = "SELEKT"};
 
-    assert_int_equal(subject.driver->execute(
-                         test->a.connection, &statement, NULL, 0,
-                         check_deadline_ns(DEADLINE_MS), &test->a.result, NULL),
+    assert_int_equal(subject.driver->execute(f->a.connection, &statement, NULL,
+                                             0, check_deadline_ns(DEADLINE_MS),
+                                             &f->a.result, NULL),
                      SQLOCK_EDATABASE);
 }
 
@@ -126,41 +124,37 @@ static void check_refused(int expected, const char *advice, const char *url)
     assert_non_null(strstr(err.message, advice));
 }
 
-static void test_wrong_login_is_refused_without_the_password(void **state)
+TEST_ON(test_wrong_login_is_refused_without_the_password, ON_SERVERS, 0)
 {
     char url[1024];
 
-    (void)state;
     other_url(url, sizeof url, subject.url, "no_such_user", SECRET, NULL, NULL);
     check_refused(SQLOCK_EACCESS, "password_env=", url);
 }
 
-static void test_unknown_host_is_a_wrong_url(void **state)
+TEST_ON(test_unknown_host_is_a_wrong_url, ON_SERVERS, 0)
 {
     char url[1024];
 
-    (void)state;
     other_url(url, sizeof url, subject.url, NULL, SECRET,
               "no-such-host.invalid", NULL);
     check_refused(SQLOCK_EINVAL, "no-such-host.invalid", url);
 }
 
 /* Nobody listens on port 1. */
-static void test_closed_port_is_unreachable(void **state)
+TEST_ON(test_closed_port_is_unreachable, ON_SERVERS, 0)
 {
     char url[1024];
 
-    (void)state;
     (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
                    (int)strcspn(subject.url, ":"), subject.url);
     check_refused(SQLOCK_EUNREACHABLE, "is the server running", url);
 }
 
-static void test_unknown_database_is_a_schema_error(void **state)
+TEST_ON(test_unknown_database_is_a_schema_error, ON_SERVERS, 0)
 {
     char url[1024];
 
-    (void)state;
     /* As administrator: to other users some servers do not say that a database
      * is missing. */
     other_url(url, sizeof url, database_admin_url(subject.database), NULL, NULL,
@@ -168,13 +162,12 @@ static void test_unknown_database_is_a_schema_error(void **state)
     check_refused(SQLOCK_ESCHEMA, "", url);
 }
 
-static void test_failed_open_leaves_no_descriptor(void **state)
+TEST(test_failed_open_leaves_no_descriptor)
 {
     char url[1024];
     int code = SQLOCK_EUNREACHABLE;
     int before, after;
 
-    (void)state;
     (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
                    (int)strcspn(subject.url, ":"), subject.url);
     if (subject.database->bit == ON_SQLITE) {
@@ -218,7 +211,7 @@ static void provoke(void)
     session_close(&session);
 }
 
-static void test_nothing_is_printed(void **state)
+TEST(test_nothing_is_printed)
 {
     FILE *file = tmpfile();
     char text[256] = "";
@@ -226,7 +219,6 @@ static void test_nothing_is_printed(void **state)
     int errors = dup(STDERR_FILENO);
     size_t length;
 
-    (void)state;
     assert_non_null(file);
     assert_true(out >= 0 && errors >= 0);
     (void)fflush(NULL);
@@ -243,21 +235,4 @@ static void test_nothing_is_printed(void **state)
     text[length] = '\0';
     (void)fclose(file);
     assert_string_equal(text, "");
-}
-
-void add_error_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(error_may_be_left_out);
-    ADD(failed_open_leaves_no_descriptor);
-    ADD(nothing_is_printed);
-    if (subject.database->bit == ON_MYSQL)
-        ADD(aborted_preparation_has_sent_no_statement);
-    if (subject.database->bit != ON_SQLITE) {
-        ADD(wrong_login_is_refused_without_the_password);
-        ADD(unknown_host_is_a_wrong_url);
-        ADD(closed_port_is_unreachable);
-        ADD(unknown_database_is_a_schema_error);
-    }
-#undef ADD
 }

@@ -86,61 +86,57 @@ static void check_state(struct session *session)
     assert_int_equal(session_integer(session, "SELECT 41 + 1"), 42);
 }
 
-static void test_nothing_is_sent_after_the_deadline(void **state)
+TEST(test_nothing_is_sent_after_the_deadline)
 {
-    struct test *test = *state;
     char text[1024];
     const sqlock_statement statement = {.text = text};
     int rc;
 
     (void)snprintf(text, sizeof text, "INSERT INTO %s (K) VALUES ('%s')",
-                   subject.values.quoted, test->key);
-    rc = session_send(&test->a, &statement, NULL, 0, sqlock_monotonic_ns() - 1);
-    assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNREACHABLE, rc, &test->a.err);
-    session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
-                subject.values.quoted, test->key);
-    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
+                   subject.values.quoted, f->key);
+    rc = session_send(&f->a, &statement, NULL, 0, sqlock_monotonic_ns() - 1);
+    assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNREACHABLE, rc, &f->a.err);
+    session_run(&f->b, "SELECT count(*) FROM %s WHERE K = '%s'",
+                subject.values.quoted, f->key);
+    assert_int_equal(cell_integer(&f->b, 0, 0), 0);
 }
 
-static void test_statement_ends_at_its_deadline(void **state)
+TEST(test_statement_ends_at_its_deadline)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->a};
+    struct flight flight = {.session = &f->a};
     struct worker worker;
 
     flight.deadline_ns = check_deadline_ns(300);
     worker_start(&worker, fly, &flight);
     worker_join(&worker);
     check_ended(&flight);
-    check_state(&test->a);
+    check_state(&f->a);
 }
 
-static void test_abort_ends_a_statement_in_flight(void **state)
+TEST(test_abort_ends_a_statement_in_flight)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->a, .deadline_ns = INT64_MAX};
+    struct flight flight = {.session = &f->a, .deadline_ns = INT64_MAX};
 
     abort_in_flight(&flight, fly);
     check_ended(&flight);
-    check_state(&test->a);
+    check_state(&f->a);
 }
 
 /* An abort before a statement begins is not lost: the statement ends. */
-static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
+TEST(test_abort_ends_a_statement_that_is_about_to_begin)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->a, .deadline_ns = INT64_MAX};
+    struct flight flight = {.session = &f->a, .deadline_ns = INT64_MAX};
     struct worker worker;
     bool is_lost;
 
-    subject.driver->abort(test->a.connection);
+    subject.driver->abort(f->a.connection);
     worker_start(&worker, fly, &flight);
     is_lost = !wait_until(atomic_load(&flight.is_over), PATIENCE_MS);
     (void)wait_until(abort_once(&flight), PATIENCE_MS);
     worker_join(&worker);
     assert_false(is_lost);
     check_ended(&flight);
-    check_state(&test->a);
+    check_state(&f->a);
 }
 
 /* --- signals --- */
@@ -155,14 +151,13 @@ static void tick(int number)
 
 /* Frequent signals, as a profiler sends them, break no connection and end no
  * transaction. */
-static void test_signals_break_nothing(void **state)
+TEST_ON(test_signals_break_nothing, ON_SERVERS, 0)
 {
     static const struct itimerspec often = {{0, 100000}, {0, 100000}};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
                              .sigev_signo = SIGPROF};
     const struct sigaction action = {.sa_handler = tick,
                                      .sa_flags = SA_RESTART};
-    struct test *test = *state;
     struct sigaction before;
     timer_t timer;
     int rc = 0;
@@ -170,15 +165,15 @@ static void test_signals_break_nothing(void **state)
     atomic_store(&ticks, 0);
     assert_int_equal(sigaction(SIGPROF, &action, &before), 0);
     assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    session_ok(&test->a, session_begin(&test->a));
+    session_ok(&f->a, session_begin(&f->a));
     assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
     for (int i = 0; rc == 0 && i < 5000; i++)
-        rc = session_try(&test->a, "SELECT 1");
+        rc = session_try(&f->a, "SELECT 1");
     (void)timer_delete(timer);
     (void)sigaction(SIGPROF, &before, NULL);
-    session_ok(&test->a, rc);
+    session_ok(&f->a, rc);
     assert_less(100, atomic_load(&ticks));
-    session_ok(&test->a, session_commit(&test->a));
+    session_ok(&f->a, session_commit(&f->a));
 }
 
 /* --- a thread that stalls --- */
@@ -206,7 +201,7 @@ static int stall_soon(struct worker *worker)
 
 /* The answer comes while the thread does not run, which goes on only after the
  * deadline: the answer is there, and so it is read. */
-static void test_an_answer_that_came_in_time_is_read(void **state)
+TEST_ON(test_an_answer_that_came_in_time_is_read, ON_SERVERS, 0)
 {
     const struct sigaction action = {.sa_handler = stall};
     bool is_postgres = subject.database->bit == ON_POSTGRES;
@@ -215,7 +210,6 @@ static void test_an_answer_that_came_in_time_is_read(void **state)
                                                     : "SELECT SLEEP(0.5), 1"};
     int64_t deadline_ns = check_deadline_ns(3000);
     struct stalled stalled = {.thread = pthread_self()};
-    struct test *test = *state;
     struct sigaction before;
     struct worker worker;
     int rc;
@@ -223,13 +217,13 @@ static void test_an_answer_that_came_in_time_is_read(void **state)
     stalled_until_ns = deadline_ns + 100000000;
     assert_int_equal(sigaction(SIGPROF, &action, &before), 0);
     worker_start(&worker, stall_soon, &stalled);
-    rc = session_send(&test->a, &statement, NULL, 0, deadline_ns);
+    rc = session_send(&f->a, &statement, NULL, 0, deadline_ns);
     worker_join(&worker);
     (void)sigaction(SIGPROF, &before, NULL);
     if (rc == SQLOCK_ECANCELED) /* it stalled before it had sent anything */
         skip();
-    session_ok(&test->a, rc);
-    assert_int_equal(cell_integer(&test->a, 0, 1), 1);
+    session_ok(&f->a, rc);
+    assert_int_equal(cell_integer(&f->a, 0, 1), 1);
 }
 
 /* --- forks --- */
@@ -263,14 +257,13 @@ static bool all_hammer(const struct hammer *hammer)
 /* Threads call `abort`, which takes mutexes, while the process forks: the child
  * must open connections nevertheless.  The threads have begun before: a new one
  * may have a mutex of AddressSanitizer, which the child cannot unlock. */
-static void test_F17_a_child_opens_connections_of_its_own(void **state)
+TEST_ON(test_F17_a_child_opens_connections_of_its_own, ON_SERVERS, 0)
 {
     struct hammer hammer = {.connection =
                                 calloc(1, subject.driver->connection_bytes)};
     int statuses[FORKS] = {0};
     struct workers workers;
 
-    (void)state;
     assert_non_null(hammer.connection);
     workers_start(&workers, HAMMERS, abort_again_and_again, &hammer);
     assert_becomes_true(all_hammer(&hammer), PATIENCE_MS);
@@ -296,49 +289,46 @@ static void test_F17_a_child_opens_connections_of_its_own(void **state)
 static int wait_for_lock(struct worker *worker)
 {
     struct flight *flight = worker->context;
-    struct test *test = (struct test *)(void *)((char *)flight->session -
-                                                offsetof(struct test, b));
-    struct lk_arguments arguments =
-        arguments_for(test, test->client_b, LONG_US);
+    struct fixture *f = (struct fixture *)(void *)((char *)flight->session -
+                                                   offsetof(struct fixture, b));
+    struct lk_arguments arguments = arguments_for(f, f->client_b, LONG_US);
 
     flight->rc =
-        statement_try(flight->session, test, SQLOCK_SQL_CLAIM, &arguments);
+        statement_try(flight->session, f, SQLOCK_SQL_CLAIM, &arguments);
     atomic_store(&flight->is_over, true);
     return 0;
 }
 
-static void test_abort_ends_a_wait_for_a_lock(void **state)
+TEST(test_abort_ends_a_wait_for_a_lock)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->b};
+    struct flight flight = {.session = &f->b};
 
-    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_less(0, claim(&f->a, f, f->client_a, LONG_US));
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
+    assert_int_equal(release(&f->a, f, f->client_a), 1);
     abort_in_flight(&flight, wait_for_lock);
     check_ended(&flight);
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
-    check_state(&test->b);
-    assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
+    check_state(&f->b);
+    assert_int_equal(renew(&f->a, f, f->client_a, LONG_US), 1);
 }
 
 /* A claim that was given up is not carried out later (F39): the server has
  * ended it, or it finds that the lock is held. */
-static void test_abandoned_claim_is_not_granted_unseen(void **state)
+TEST(test_abandoned_claim_is_not_granted_unseen)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->b};
+    struct flight flight = {.session = &f->b};
     int64_t token;
 
-    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
-    assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
+    assert_less(0, claim(&f->a, f, f->client_a, LONG_US));
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
+    assert_int_equal(renew(&f->a, f, f->client_a, LONG_US), 1);
     abort_in_flight(&flight, wait_for_lock);
-    assert_lock_ok(session_commit(&test->a), &test->a.err);
-    token = claim(&test->a, test, test->client_a, LONG_US);
+    assert_lock_ok(session_commit(&f->a), &f->a.err);
+    token = claim(&f->a, f, f->client_a, LONG_US);
     assert_less(0, token);
-    assert_true(read_row(&test->a, test));
-    assert_string_equal(cell_text(&test->a, 0, LK_INFO_CLIENT), test->client_a);
+    assert_true(read_row(&f->a, f));
+    assert_string_equal(cell_text(&f->a, 0, LK_INFO_CLIENT), f->client_a);
 }
 
 /* End a session from another one: users may end their own sessions. */
@@ -364,18 +354,17 @@ static int64_t id_of(struct session *session)
     return description.connection_id;
 }
 
-static void test_idle_connection_that_was_ended_is_not_alive(void **state)
+TEST_ON(test_idle_connection_that_was_ended_is_not_alive, ON_SERVERS, 0)
 {
-    struct test *test = *state;
     int rc;
 
-    end_session(id_of(&test->a));
-    assert_becomes_true(!subject.driver->is_alive(test->a.connection),
+    end_session(id_of(&f->a));
+    assert_becomes_true(!subject.driver->is_alive(f->a.connection),
                         PATIENCE_MS);
-    rc = session_try(&test->a, "SELECT 1");
-    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &test->a.err);
-    rc = session_begin(&test->a);
-    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &test->a.err);
+    rc = session_try(&f->a, "SELECT 1");
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &f->a.err);
+    rc = session_begin(&f->a);
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &f->a.err);
 }
 
 static bool is_in_flight(struct session *session, int64_t id)
@@ -386,21 +375,20 @@ static bool is_in_flight(struct session *session, int64_t id)
     return cell_integer(session, 0, 0) > 0;
 }
 
-static void test_connection_that_breaks_in_flight_is_uncertain(void **state)
+TEST_ON(test_connection_that_breaks_in_flight_is_uncertain, ON_SERVERS, 0)
 {
-    struct test *test = *state;
-    struct flight flight = {.session = &test->a};
+    struct flight flight = {.session = &f->a};
     struct worker worker;
     int64_t id;
 
     flight.deadline_ns = check_deadline_ns(2 * PATIENCE_MS);
-    id = id_of(&test->a);
+    id = id_of(&f->a);
     worker_start(&worker, fly, &flight);
-    assert_becomes_true(is_in_flight(&test->b, id), PATIENCE_MS);
+    assert_becomes_true(is_in_flight(&f->b, id), PATIENCE_MS);
     end_session(id);
     worker_join(&worker);
-    assert_code(SQLOCK_EUNCERTAIN, flight.rc, &test->a.err);
-    assert_false(subject.driver->is_alive(test->a.connection));
+    assert_code(SQLOCK_EUNCERTAIN, flight.rc, &f->a.err);
+    assert_false(subject.driver->is_alive(f->a.connection));
 }
 
 #define DESCRIPTORS 1024
@@ -441,12 +429,11 @@ static int write_to_cut_connection(void)
     return 0;
 }
 
-static void test_writing_to_a_cut_connection_raises_no_signal(void **state)
+TEST_ON(test_writing_to_a_cut_connection_raises_no_signal, ON_SERVERS, 0)
 {
     int status = 0;
     pid_t child;
 
-    (void)state;
     child = fork();
     assert_int_not_equal(child, -1);
     if (child == 0)
@@ -473,7 +460,7 @@ static int silent_server(int *port)
 
 /* Some client libraries count in whole seconds: opening must not end as late as
  * the next one.  As this machine may be busy, one of five attempts suffices. */
-static void test_opening_ends_at_its_deadline(void **state)
+TEST_ON(test_opening_ends_at_its_deadline, ON_SERVERS, 0)
 {
     void *connection = calloc(1, subject.driver->connection_bytes);
     int64_t least_ns = INT64_MAX;
@@ -481,7 +468,6 @@ static void test_opening_ends_at_its_deadline(void **state)
     int port;
     int fd = silent_server(&port);
 
-    (void)state;
     if (strncmp(subject.driver->client(), "libmysqlclient", 14) == 0)
         skip();
     assert_non_null(connection);
@@ -517,7 +503,7 @@ static int option_of(int fd, int level, int name)
 
 /* Our side of TCP probes an idle connection within the time after which it is
  * given up: a peer that has vanished says nothing. */
-static void test_an_idle_connection_is_probed(void **state)
+TEST_ON(test_an_idle_connection_is_probed, ON_POSTGRES, 0)
 {
     const sqlock_connect how = {.deadline_ns = check_deadline_ns(DEADLINE_MS),
                                 .statement_timeout_ms = 2 * DEADLINE_MS,
@@ -527,7 +513,6 @@ static void test_an_idle_connection_is_probed(void **state)
     sqlock_error err = {0};
     int fd;
 
-    (void)state;
     assert_non_null(connection);
     assert_lock_ok(
         driver_open(subject.driver, connection, subject.url, &how, &err), &err);
@@ -539,27 +524,4 @@ static void test_an_idle_connection_is_probed(void **state)
     assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 60000);
     subject.driver->close(connection);
     free(connection);
-}
-
-void add_limit_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(nothing_is_sent_after_the_deadline);
-    ADD(statement_ends_at_its_deadline);
-    ADD(abort_ends_a_statement_in_flight);
-    ADD(abort_ends_a_wait_for_a_lock);
-    ADD(abort_ends_a_statement_that_is_about_to_begin);
-    ADD(abandoned_claim_is_not_granted_unseen);
-    if (subject.database->bit == ON_SQLITE)
-        return; /* there is no server that could end a connection */
-    ADD(signals_break_nothing);
-    ADD(an_answer_that_came_in_time_is_read);
-    ADD(F17_a_child_opens_connections_of_its_own);
-    ADD(idle_connection_that_was_ended_is_not_alive);
-    ADD(connection_that_breaks_in_flight_is_uncertain);
-    ADD(writing_to_a_cut_connection_raises_no_signal);
-    ADD(opening_ends_at_its_deadline);
-    if (subject.database->bit == ON_POSTGRES)
-        ADD(an_idle_connection_is_probed);
-#undef ADD
 }

@@ -41,21 +41,21 @@ static void make_batch(struct batch *batch)
         next_key(batch->keys[i]);
 }
 
-static int many_in(struct session *session, const struct test *test,
+static int many_in(struct session *session, const struct fixture *f,
                    sqlock_statement_kind kind, const struct batch *batch,
                    const char *region)
 {
-    struct lk_arguments arguments = arguments_for(test, "", 0);
+    struct lk_arguments arguments = arguments_for(f, "", 0);
 
     lk_argument_text(&arguments, SQLOCK_P_ITEMS, batch->json);
     lk_argument_text(&arguments, SQLOCK_P_REGION, region);
-    return statement_try(session, test, kind, &arguments);
+    return statement_try(session, f, kind, &arguments);
 }
 
-static void many(struct session *session, const struct test *test,
+static void many(struct session *session, const struct fixture *f,
                  sqlock_statement_kind kind, const struct batch *batch)
 {
-    assert_lock_ok(many_in(session, test, kind, batch, REGION), &session->err);
+    assert_lock_ok(many_in(session, f, kind, batch, REGION), &session->err);
 }
 
 /* Assert that the last statement changed `count` rows.  Where its result does
@@ -72,11 +72,11 @@ static void check_count(const struct session *session, size_t count)
         assert_int_equal(session->result.affected > 0, count > 0);
 }
 
-static void claim_item(struct test *test, const struct batch *batch, size_t i,
+static void claim_item(struct fixture *f, const struct batch *batch, size_t i,
                        const char *client, int64_t ttl_us)
 {
-    (void)snprintf(test->key, sizeof test->key, "%s", batch->keys[i]);
-    assert_less(0, claim(&test->b, test, client, ttl_us));
+    (void)snprintf(f->key, sizeof f->key, "%s", batch->keys[i]);
+    assert_less(0, claim(&f->b, f, client, ttl_us));
 }
 
 #define ROWS 6000
@@ -100,12 +100,11 @@ static char *json_of_rows(const char *client)
 }
 
 /* Have the database explain that statement.  The plan is in session->result. */
-static void explain(struct session *session, const struct test *test,
+static void explain(struct session *session, const struct fixture *f,
                     sqlock_statement_kind kind,
                     const struct lk_arguments *arguments)
 {
-    const struct lk_statement *statement =
-        &subject.statements[test->layout][kind];
+    const struct lk_statement *statement = &subject.statements[f->layout][kind];
     sqlock_value ordered[LK_PLACES_MAX];
     sqlock_statement explained = {0};
     char text[8192];
@@ -123,51 +122,49 @@ static void explain(struct session *session, const struct test *test,
 
 /* Claim ROWS locks in the region "thousands".  Return their JSON, to which the
  * arguments point, to be freed by the caller. */
-static char *claim_thousands(struct test *test, struct lk_arguments *arguments)
+static char *claim_thousands(struct fixture *f, struct lk_arguments *arguments)
 {
-    char *json = json_of_rows(test->client_a);
+    char *json = json_of_rows(f->client_a);
 
     lk_argument_text(arguments, SQLOCK_P_ITEMS, json);
     lk_argument_text(arguments, SQLOCK_P_REGION, "thousands");
-    statement_run(&test->b, test, SQLOCK_SQL_CLAIM_MANY, arguments);
-    check_count(&test->b, ROWS);
+    statement_run(&f->b, f, SQLOCK_SQL_CLAIM_MANY, arguments);
+    check_count(&f->b, ROWS);
     return json;
 }
 
 /* To compare thousands of items with thousands of rows takes longer than a
  * lease lasts.  The table was filled just now, so the planner has no
  * statistics. */
-static void test_many_are_not_each_compared_with_every_row(void **state)
+TEST_ON(test_many_are_not_each_compared_with_every_row, ON_POSTGRES, IN_ALL)
 {
     static const sqlock_statement_kind kinds[] = {SQLOCK_SQL_RENEW_MANY,
                                                   SQLOCK_SQL_RELEASE_MANY};
-    struct test *test = *state;
-    struct lk_arguments arguments = arguments_for(test, "", 0);
-    char *json = claim_thousands(test, &arguments);
+    struct lk_arguments arguments = arguments_for(f, "", 0);
+    char *json = claim_thousands(f, &arguments);
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        explain(&test->b, test, kinds[i], &arguments);
-        for (size_t row = 0; row < test->b.result.rows; row++) {
-            const char *step = cell_text(&test->b, row, 0);
+        explain(&f->b, f, kinds[i], &arguments);
+        for (size_t row = 0; row < f->b.result.rows; row++) {
+            const char *step = cell_text(&f->b, row, 0);
 
             if (strstr(step, "Join Filter:") != NULL &&
                 strstr(step, "lock_key") != NULL)
                 fail_msg("statement %d: %s", (int)kinds[i], step);
         }
     }
-    session_run(&test->b, "DELETE FROM %s WHERE REGION = 'thousands'",
-                subject.tables[test->layout].plain);
+    session_run(&f->b, "DELETE FROM %s WHERE REGION = 'thousands'",
+                subject.tables[f->layout].plain);
     free(json);
 }
 
 /* Each page of a list would read and sort the whole table if the plan had a
  * sort. */
-static void test_pages_are_read_in_the_order_of_keys(void **state)
+TEST_ON(test_pages_are_read_in_the_order_of_keys, ON_MYSQL, IN_ALL)
 {
     static const char *const regions[] = {"thousands", NULL};
-    struct test *test = *state;
-    struct lk_arguments arguments = arguments_for(test, "", 0);
-    char *json = claim_thousands(test, &arguments);
+    struct lk_arguments arguments = arguments_for(f, "", 0);
+    char *json = claim_thousands(f, &arguments);
 
     lk_argument_text(&arguments, SQLOCK_P_AFTER, "");
     lk_argument_text(&arguments, SQLOCK_P_AFTER_REGION, "");
@@ -176,60 +173,44 @@ static void test_pages_are_read_in_the_order_of_keys(void **state)
     lk_argument_integer(&arguments, SQLOCK_P_LIMIT, 1000);
     for (size_t i = 0; i < 2; i++) {
         lk_argument_text(&arguments, SQLOCK_P_REGION, regions[i]);
-        explain(&test->b, test, SQLOCK_SQL_FIND_PAGE, &arguments);
-        for (size_t cell = 0;
-             cell < test->b.result.rows * test->b.result.columns; cell++)
-            if (test->b.result.cells[cell].type == SQLOCK_TEXT)
-                assert_lacks(test->b.result.cells[cell].text, "filesort");
+        explain(&f->b, f, SQLOCK_SQL_FIND_PAGE, &arguments);
+        for (size_t cell = 0; cell < f->b.result.rows * f->b.result.columns;
+             cell++)
+            if (f->b.result.cells[cell].type == SQLOCK_TEXT)
+                assert_lacks(f->b.result.cells[cell].text, "filesort");
     }
-    session_run(&test->b, "DELETE FROM %s WHERE REGION = 'thousands'",
-                subject.tables[test->layout].plain);
+    session_run(&f->b, "DELETE FROM %s WHERE REGION = 'thousands'",
+                subject.tables[f->layout].plain);
     free(json);
 }
 
 /* A ctid is that of one table: in a child, or in another partition, another row
  * has the same one. */
-static void test_rows_of_other_partitions_are_left_alone(void **state)
+TEST_ON(test_rows_of_other_partitions_are_left_alone, ON_POSTGRES, IN_SQLOCK)
 {
     static const sqlock_statement_kind kinds[] = {
         SQLOCK_SQL_CLAIM_UNQUEUED_MANY, SQLOCK_SQL_RELEASE_UNQUEUED_MANY};
-    struct test *test = *state;
-    const char *table = subject.tables[test->layout].plain;
+    const char *table = subject.tables[f->layout].plain;
     struct batch batch;
 
     make_batch(&batch);
-    claim_item(test, &batch, 0, test->client_a, LONG_US);
-    assert_int_equal(release(&test->b, test, test->client_a), 1);
-    write_json(&batch, 0, 1, test->client_a, LONG_US, "n");
-    session_run(&test->a, "CREATE TABLE %s_part () INHERITS (%s)", table,
-                table);
+    claim_item(f, &batch, 0, f->client_a, LONG_US);
+    assert_int_equal(release(&f->b, f, f->client_a), 1);
+    write_json(&batch, 0, 1, f->client_a, LONG_US, "n");
+    session_run(&f->a, "CREATE TABLE %s_part () INHERITS (%s)", table, table);
     session_run(
-        &test->a,
+        &f->a,
         "INSERT INTO %s_part (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,"
         " EXPIRED_AFTER) SELECT lpad(i::text, 36, '0'), 'part', 'x', "
         "now(), now() + interval '1 hour' "
         "FROM generate_series(1, 50000) AS I (i)",
         table);
     for (size_t i = 0; i < 2; i++) {
-        many(&test->b, test, kinds[i], &batch);
-        assert_int_equal(test->b.result.rows, 1);
-        session_run(&test->a,
-                    "SELECT count(*) FROM %s_part WHERE CLIENT_ID = 'x'",
+        many(&f->b, f, kinds[i], &batch);
+        assert_int_equal(f->b.result.rows, 1);
+        session_run(&f->a, "SELECT count(*) FROM %s_part WHERE CLIENT_ID = 'x'",
                     table);
-        assert_int_equal(cell_integer(&test->a, 0, 0), 50000);
+        assert_int_equal(cell_integer(&f->a, 0, 0), 50000);
     }
-    session_run(&test->a, "DROP TABLE %s_part", table);
-}
-
-void add_many_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    if (subject.database->bit == ON_POSTGRES)
-        ADD(many_are_not_each_compared_with_every_row);
-    if (subject.database->bit == ON_POSTGRES &&
-        subject.layout == SQLOCK_LAYOUT_SQLOCK)
-        ADD(rows_of_other_partitions_are_left_alone);
-    if (subject.database->bit == ON_MYSQL)
-        ADD(pages_are_read_in_the_order_of_keys);
-#undef ADD
+    session_run(&f->a, "DROP TABLE %s_part", table);
 }

@@ -11,7 +11,7 @@
 
 /* One of the two contenders: its session, its client id, its result. */
 struct contender {
-    struct test *test;
+    struct fixture *f;
     struct session *session;
     const char *client;
     int64_t token;  /* 0: busy */
@@ -22,12 +22,11 @@ struct race {
     struct contender contenders[2];
 };
 
-static struct race race_of(struct test *test)
+static struct race race_of(struct fixture *f)
 {
     return (struct race){
-        .contenders = {
-            {.test = test, .session = &test->a, .client = test->client_a},
-            {.test = test, .session = &test->b, .client = test->client_b}}};
+        .contenders = {{.f = f, .session = &f->a, .client = f->client_a},
+                       {.f = f, .session = &f->b, .client = f->client_b}}};
 }
 
 /* Claim.  After a deadlock, or if SQLite's file is busy, try again, as the
@@ -37,14 +36,14 @@ static int contend(struct worker *worker)
     struct race *race = worker->context;
     struct contender *self = &race->contenders[worker->index];
     struct lk_arguments arguments =
-        arguments_for(self->test, self->client, LONG_US);
+        arguments_for(self->f, self->client, LONG_US);
     int rc = SQLOCK_ERETRY;
 
     self->token = 0;
     for (unsigned i = 0;
          i < TRIES && (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY); i++) {
-        rc = statement_try(self->session, self->test, SQLOCK_SQL_CLAIM,
-                           &arguments);
+        rc =
+            statement_try(self->session, self->f, SQLOCK_SQL_CLAIM, &arguments);
         if (rc < 0)
             self->again++;
     }
@@ -57,10 +56,9 @@ static int contend(struct worker *worker)
 
 /* Of two first claims one is granted, though no row keeps the other out (F20,
  * F24). */
-static void test_of_two_claims_at_once_one_is_granted(void **state)
+TEST_ON(test_of_two_claims_at_once_one_is_granted, ON_ALL, IN_ALL)
 {
-    struct test *test = *state;
-    struct race race = race_of(test);
+    struct race race = race_of(f);
     int64_t last = 0;
 
     for (size_t round = 0; round < ROUNDS; round++) {
@@ -69,7 +67,7 @@ static void test_of_two_claims_at_once_one_is_granted(void **state)
 
         /* Every second round finds the row that the round before has left. */
         if (round % 2 == 0) {
-            next_key(test->key);
+            next_key(f->key);
             last = 0;
         }
         workers_start(&workers, 2, contend, &race);
@@ -80,7 +78,7 @@ static void test_of_two_claims_at_once_one_is_granted(void **state)
         winner = &race.contenders[race.contenders[0].token != 0 ? 0 : 1];
         assert_less(last, winner->token);
         last = winner->token;
-        assert_int_equal(release(winner->session, test, winner->client), 1);
+        assert_int_equal(release(winner->session, f, winner->client), 1);
     }
     print_message("%u + %u claims had to be sent again\n",
                   race.contenders[0].again, race.contenders[1].again);
@@ -97,10 +95,10 @@ static int let_go_or_take(struct worker *worker)
 
     if (worker->index == 1)
         return contend(worker);
-    arguments = arguments_for(self->test, self->client, 0);
+    arguments = arguments_for(self->f, self->client, 0);
     for (unsigned i = 0;
          i < TRIES && (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY); i++)
-        rc = statement_try(self->session, self->test, SQLOCK_SQL_RELEASE,
+        rc = statement_try(self->session, self->f, SQLOCK_SQL_RELEASE,
                            &arguments);
     if (rc < 0)
         return worker_fail(worker, "%d: %s", rc, self->session->err.message);
@@ -110,89 +108,73 @@ static int let_go_or_take(struct worker *worker)
     return 0;
 }
 
-static void test_release_beside_a_claim_is_never_lost(void **state)
+TEST_ON(test_release_beside_a_claim_is_never_lost, ON_ALL, IN_ALL)
 {
-    struct test *test = *state;
-    struct race race = race_of(test);
+    struct race race = race_of(f);
 
     for (size_t round = 0; round < ROUNDS / 4; round++) {
         struct workers workers;
 
-        assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+        assert_less(0, claim(&f->a, f, f->client_a, LONG_US));
         workers_start(&workers, 2, let_go_or_take, &race);
         workers_join(&workers);
         if (race.contenders[1].token == 0)
-            assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
-        assert_int_equal(release(&test->a, test, test->client_a), 0);
-        assert_int_equal(release(&test->b, test, test->client_b), 1);
+            assert_less(0, claim(&f->b, f, f->client_b, LONG_US));
+        assert_int_equal(release(&f->a, f, f->client_a), 0);
+        assert_int_equal(release(&f->b, f, f->client_b), 1);
     }
 }
 
 /* F9: on some servers the clock of a transaction stands still.  b's transaction
  * begins before a's lease has expired, and yet finds it expired later. */
-static void test_old_transaction_sees_an_expired_lease(void **state)
+TEST_ON(test_old_transaction_sees_an_expired_lease, ON_ALL, IN_ALL)
 {
-    struct test *test = *state;
-    int64_t token = claim(&test->a, test, test->client_a, SECOND_US / 4);
+    int64_t token = claim(&f->a, f, f->client_a, SECOND_US / 4);
 
-    assert_lock_ok(session_begin(&test->b), &test->b.err);
-    session_run(&test->b, "SELECT 1");
-    await_expiry(&test->a, test);
-    assert_less(remaining_us(&test->b, test), 0);
-    assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
-    assert_lock_ok(session_commit(&test->b), &test->b.err);
+    assert_lock_ok(session_begin(&f->b), &f->b.err);
+    session_run(&f->b, "SELECT 1");
+    await_expiry(&f->a, f);
+    assert_less(remaining_us(&f->b, f), 0);
+    assert_less(token, claim(&f->b, f, f->client_b, LONG_US));
+    assert_lock_ok(session_commit(&f->b), &f->b.err);
 }
 
-static void test_old_transaction_writes_a_whole_lease(void **state)
+TEST_ON(test_old_transaction_writes_a_whole_lease, ON_ALL, IN_ALL)
 {
-    struct test *test = *state;
     const int64_t ttl_us = SECOND_US;
     int64_t began, now;
 
-    assert_lock_ok(session_begin(&test->b), &test->b.err);
-    session_run(&test->b, "SELECT 1");
-    began = now_us(&test->a);
-    assert_becomes_true(now_us(&test->a) > began + ttl_us / 2, PATIENCE_MS);
-    now = now_us(&test->a);
-    assert_less(now - 1, claim(&test->b, test, test->client_b, ttl_us));
-    assert_true(read_row(&test->b, test));
-    assert_less(now + ttl_us - 1, cell_integer(&test->b, 0, LK_INFO_EXPIRES));
-    assert_int_equal(renew(&test->b, test, test->client_b, LONG_US), 1);
-    assert_true(read_row(&test->b, test));
-    assert_less(now + LONG_US - 1, cell_integer(&test->b, 0, LK_INFO_EXPIRES));
-    assert_lock_ok(session_commit(&test->b), &test->b.err);
-    assert_less(0, remaining_us(&test->a, test));
+    assert_lock_ok(session_begin(&f->b), &f->b.err);
+    session_run(&f->b, "SELECT 1");
+    began = now_us(&f->a);
+    assert_becomes_true(now_us(&f->a) > began + ttl_us / 2, PATIENCE_MS);
+    now = now_us(&f->a);
+    assert_less(now - 1, claim(&f->b, f, f->client_b, ttl_us));
+    assert_true(read_row(&f->b, f));
+    assert_less(now + ttl_us - 1, cell_integer(&f->b, 0, LK_INFO_EXPIRES));
+    assert_int_equal(renew(&f->b, f, f->client_b, LONG_US), 1);
+    assert_true(read_row(&f->b, f));
+    assert_less(now + LONG_US - 1, cell_integer(&f->b, 0, LK_INFO_EXPIRES));
+    assert_lock_ok(session_commit(&f->b), &f->b.err);
+    assert_less(0, remaining_us(&f->a, f));
 }
 
-static void test_zone_of_a_session_does_not_matter(void **state)
+TEST_ON(test_zone_of_a_session_does_not_matter, ON_SERVERS, IN_ALL)
 {
-    struct test *test = *state;
     int64_t token;
 
-    session_run(&test->b, "%s", subject.spelling->set_zone);
-    token = claim(&test->a, test, test->client_a, LONG_US);
-    assert_less(0, remaining_us(&test->b, test));
-    assert_less(remaining_us(&test->b, test), LONG_US + 1);
-    assert_true(read_row(&test->b, test));
-    assert_less(cell_integer(&test->b, 0, LK_INFO_EXPIRES),
-                now_us(&test->a) + LONG_US + 1);
-    assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
-    assert_less(0, remaining_us(&test->a, test));
-    assert_less(remaining_us(&test->a, test), LONG_US + 1);
-    assert_int_equal(renew(&test->b, test, test->client_b, LONG_US), 1);
-    assert_less(remaining_us(&test->a, test), LONG_US + 1);
-}
-
-void add_race_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(of_two_claims_at_once_one_is_granted);
-    ADD(release_beside_a_claim_is_never_lost);
-    ADD(old_transaction_sees_an_expired_lease);
-    ADD(old_transaction_writes_a_whole_lease);
-    if (subject.database->bit != ON_SQLITE)
-        ADD(zone_of_a_session_does_not_matter);
-#undef ADD
+    session_run(&f->b, "%s", subject.spelling->set_zone);
+    token = claim(&f->a, f, f->client_a, LONG_US);
+    assert_less(0, remaining_us(&f->b, f));
+    assert_less(remaining_us(&f->b, f), LONG_US + 1);
+    assert_true(read_row(&f->b, f));
+    assert_less(cell_integer(&f->b, 0, LK_INFO_EXPIRES),
+                now_us(&f->a) + LONG_US + 1);
+    assert_int_equal(claim(&f->b, f, f->client_b, LONG_US), 0);
+    assert_int_equal(release(&f->a, f, f->client_a), 1);
+    assert_less(token, claim(&f->b, f, f->client_b, LONG_US));
+    assert_less(0, remaining_us(&f->a, f));
+    assert_less(remaining_us(&f->a, f), LONG_US + 1);
+    assert_int_equal(renew(&f->b, f, f->client_b, LONG_US), 1);
+    assert_less(remaining_us(&f->a, f), LONG_US + 1);
 }

@@ -63,13 +63,12 @@ static int open_and_close(const char *url, sqlock_error *err)
 
 /* ------------------------------------------------------------------ URLs -- */
 
-static void test_every_way_to_write_a_path_is_the_same_file(void **state)
+TEST_ON(test_every_way_to_write_a_path_is_the_same_file, ON_SQLITE, 0)
 {
     struct place place;
     struct session session;
     char url[600];
 
-    (void)state;
     place_make(&place);
     for (size_t i = 0; i < 2; i++) {
         (void)snprintf(url, sizeof url, i == 0 ? "sqlite:%s" : "sqlite://%s",
@@ -84,14 +83,13 @@ static void test_every_way_to_write_a_path_is_the_same_file(void **state)
     place_remove(&place);
 }
 
-static void test_escapes_in_a_path_are_decoded(void **state)
+TEST_ON(test_escapes_in_a_path_are_decoded, ON_SQLITE, 0)
 {
     struct place place;
     struct stat status;
     char url[600], path[600];
     sqlock_error err;
 
-    (void)state;
     place_make(&place);
     (void)snprintf(url, sizeof url, "sqlite:%s/a%%20b%%3Fc%%25",
                    place.directory);
@@ -104,25 +102,23 @@ static void test_escapes_in_a_path_are_decoded(void **state)
 
 /* ----------------------------------------------------------------- files -- */
 
-static void test_missing_directory_is_a_wrong_url(void **state)
+TEST_ON(test_missing_directory_is_a_wrong_url, ON_SQLITE, 0)
 {
     sqlock_error err;
 
-    (void)state;
     assert_code(SQLOCK_EINVAL,
                 open_and_close("sqlite:/no/such/directory/db", &err), &err);
     assert_contains(err.message, "/no/such/directory");
 }
 
 /* A mistyped path must not leave an empty database behind. */
-static void test_missing_file_is_not_made_by_the_way(void **state)
+TEST_ON(test_missing_file_is_not_made_by_the_way, ON_SQLITE, 0)
 {
     struct place place;
     struct stat status;
     sqlock_registry *registry;
     sqlock_error err;
 
-    (void)state;
     place_make(&place);
     assert_code(SQLOCK_ESCHEMA,
                 sqlock_registry_open(&registry, place.url, NULL, &err), &err);
@@ -139,13 +135,12 @@ static void test_missing_file_is_not_made_by_the_way(void **state)
     place_remove(&place);
 }
 
-static void test_directory_is_no_database(void **state)
+TEST_ON(test_directory_is_no_database, ON_SQLITE, 0)
 {
     struct place place;
     char url[600];
     sqlock_error err;
 
-    (void)state;
     place_make(&place);
     (void)snprintf(url, sizeof url, "sqlite:%s", place.directory);
     assert_code(SQLOCK_EDATABASE, open_and_close(url, &err), &err);
@@ -153,13 +148,12 @@ static void test_directory_is_no_database(void **state)
     place_remove(&place);
 }
 
-static void test_other_file_is_no_database(void **state)
+TEST_ON(test_other_file_is_no_database, ON_SQLITE, 0)
 {
     struct place place;
     sqlock_error err;
     FILE *file;
 
-    (void)state;
     place_make(&place);
     file = fopen(place.path, "w");
     assert_non_null(file);
@@ -195,11 +189,10 @@ static int body_open(const struct place *place)
     return open_and_close(place->url, &err);
 }
 
-static void test_directory_without_the_right_is_refused(void **state)
+TEST_ON(test_directory_without_the_right_is_refused, ON_SQLITE, 0)
 {
     struct place place;
 
-    (void)state;
     place_make(&place);
     assert_int_equal(chmod(place.directory, 0), 0);
     assert_int_equal(unprivileged(body_open, &place), SQLOCK_EACCESS);
@@ -209,12 +202,11 @@ static void test_directory_without_the_right_is_refused(void **state)
     place_remove(&place);
 }
 
-static void test_file_without_the_right_is_refused(void **state)
+TEST_ON(test_file_without_the_right_is_refused, ON_SQLITE, 0)
 {
     struct place place;
     sqlock_error err;
 
-    (void)state;
     place_make(&place);
     assert_lock_ok(open_and_close(place.url, &err), &err);
     assert_int_equal(chmod(place.directory, 0755), 0);
@@ -241,12 +233,11 @@ static int body_read_only(const struct place *place)
     return rc;
 }
 
-static void test_file_that_cannot_be_written_is_read_only(void **state)
+TEST_ON(test_file_that_cannot_be_written_is_read_only, ON_SQLITE, 0)
 {
     struct place place;
     struct session session;
 
-    (void)state;
     place_make(&place);
     session_open_url(&session, place.url);
     assert_int_equal(session_integer(&session, "SELECT sqlock_readonly()"), 0);
@@ -260,13 +251,12 @@ static void test_file_that_cannot_be_written_is_read_only(void **state)
 
 /* Connections to the old and the new file of one name do not exclude each
  * other, so one to the old file is no longer alive. */
-static void test_replaced_file_is_noticed(void **state)
+TEST_ON(test_replaced_file_is_noticed, ON_SQLITE, 0)
 {
     struct place place;
     struct session session;
     char old[400];
 
-    (void)state;
     place_make(&place);
     session_open_url(&session, place.url);
     session_run(&session, "CREATE TABLE t (i INTEGER)");
@@ -278,7 +268,7 @@ static void test_replaced_file_is_noticed(void **state)
     place_remove(&place);
 }
 
-static void test_network_file_systems_are_known(void **state)
+TEST_ON(test_network_file_systems_are_known, ON_SQLITE, 0)
 {
     static const struct {
         const char *name;
@@ -292,7 +282,6 @@ static void test_network_file_systems_are_known(void **state)
         {"tmpfs", 0x01021994, false}, {"overlayfs", 0x794c7630, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
         if (lk_sqlite_is_network(systems[i].magic) != systems[i].is_network)
             fail_msg("%s is not known", systems[i].name);
@@ -310,7 +299,7 @@ static int64_t synchronous_at(const char *url)
 }
 
 /* The parameter also stays in the URL when a relative path is resolved. */
-static void test_url_says_whether_commits_wait_for_the_disk(void **state)
+TEST_ON(test_url_says_whether_commits_wait_for_the_disk, ON_SQLITE, 0)
 {
     static const struct {
         const char *tail;
@@ -321,7 +310,6 @@ static void test_url_says_whether_commits_wait_for_the_disk(void **state)
     struct lk_url parts;
     char url[700];
 
-    (void)state;
     place_make(&place);
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         (void)snprintf(url, sizeof url, "%s%s", place.url, urls[i].tail);
@@ -338,7 +326,7 @@ static void test_url_says_whether_commits_wait_for_the_disk(void **state)
 }
 
 struct wait {
-    struct test *test;
+    struct fixture *f;
     atomic_bool is_over;
 };
 
@@ -346,14 +334,12 @@ static int claim_later(struct worker *worker)
 {
     struct wait *wait = worker->context;
     struct lk_arguments arguments =
-        arguments_for(wait->test, wait->test->client_b, LONG_US);
-    int rc =
-        statement_try(&wait->test->b, wait->test, SQLOCK_SQL_CLAIM, &arguments);
+        arguments_for(wait->f, wait->f->client_b, LONG_US);
+    int rc = statement_try(&wait->f->b, wait->f, SQLOCK_SQL_CLAIM, &arguments);
 
     atomic_store(&wait->is_over, true);
-    return rc == 0
-               ? 0
-               : worker_fail(worker, "%d: %s", rc, wait->test->b.err.message);
+    return rc == 0 ? 0
+                   : worker_fail(worker, "%d: %s", rc, wait->f->b.err.message);
 }
 
 static int become_wal(struct worker *worker)
@@ -367,14 +353,13 @@ static int become_wal(struct worker *worker)
 
 /* Two programs may make the same new file at once.  SQLite itself would not
  * wait for the other transaction, but return SQLITE_BUSY at once. */
-static void test_change_to_wal_waits_for_the_file(void **state)
+TEST_ON(test_change_to_wal_waits_for_the_file, ON_SQLITE, 0)
 {
     struct place place;
     struct session first, second;
     struct worker worker;
     int64_t began;
 
-    (void)state;
     place_make(&place);
     session_open_url(&first, place.url);
     session_open_url(&second, place.url);
@@ -396,45 +381,23 @@ static void test_change_to_wal_waits_for_the_file(void **state)
 /* A claim waits while another connection has SQLite's write lock.  The lease is
  * counted from the time when the claim got the write lock, not from the time
  * when it asked. */
-static void test_clock_is_read_after_the_wait_for_the_file(void **state)
+TEST_ON(test_clock_is_read_after_the_wait_for_the_file, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct wait wait = {.test = test};
+    struct wait wait = {.f = f};
     struct worker worker;
     int64_t began, ended;
 
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
     worker_start(&worker, claim_later, &wait);
-    began = now_us(&test->a);
-    assert_becomes_true(now_us(&test->a) > began + SECOND_US / 4, PATIENCE_MS);
+    began = now_us(&f->a);
+    assert_becomes_true(now_us(&f->a) > began + SECOND_US / 4, PATIENCE_MS);
     assert_false(atomic_load(&wait.is_over));
-    ended = now_us(&test->a);
-    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    ended = now_us(&f->a);
+    assert_lock_ok(session_commit(&f->a), &f->a.err);
     worker_join(&worker);
-    assert_int_equal(test->b.result.rows, 1);
-    assert_less(ended - 1, cell_integer(&test->b, 0, 0));
-    assert_true(read_row(&test->b, test));
-    assert_less(ended - 1, cell_integer(&test->b, 0, LK_INFO_ACQUIRED));
-    assert_less(ended + LONG_US - 1,
-                cell_integer(&test->b, 0, LK_INFO_EXPIRES));
-}
-
-void add_sqlite_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(url_says_whether_commits_wait_for_the_disk);
-    ADD(every_way_to_write_a_path_is_the_same_file);
-    ADD(escapes_in_a_path_are_decoded);
-    ADD(missing_directory_is_a_wrong_url);
-    ADD(missing_file_is_not_made_by_the_way);
-    ADD(directory_is_no_database);
-    ADD(other_file_is_no_database);
-    ADD(directory_without_the_right_is_refused);
-    ADD(file_without_the_right_is_refused);
-    ADD(file_that_cannot_be_written_is_read_only);
-    ADD(replaced_file_is_noticed);
-    ADD(network_file_systems_are_known);
-    ADD(change_to_wal_waits_for_the_file);
-    ADD(clock_is_read_after_the_wait_for_the_file);
-#undef ADD
+    assert_int_equal(f->b.result.rows, 1);
+    assert_less(ended - 1, cell_integer(&f->b, 0, 0));
+    assert_true(read_row(&f->b, f));
+    assert_less(ended - 1, cell_integer(&f->b, 0, LK_INFO_ACQUIRED));
+    assert_less(ended + LONG_US - 1, cell_integer(&f->b, 0, LK_INFO_EXPIRES));
 }

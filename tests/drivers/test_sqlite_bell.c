@@ -30,30 +30,28 @@ static int hear_as_child(struct session *session)
     return begin_hearing(session, OTHER, 0);
 }
 
-static void leave_a_dead_bell(struct test *test)
+static void leave_a_dead_bell(struct fixture *f)
 {
     struct child child;
 
-    close_both(test);
+    close_both(f);
     start_child(&child, hear_as_child, NULL);
     end_child(&child, true);
     assert_true(is_there(OTHER));
-    session_open(&test->a);
-    session_open(&test->b);
+    session_open(&f->a);
+    session_open(&f->b);
 }
 
-static void test_the_socket_of_a_dead_process_is_removed(void **state)
+TEST_ON(test_the_socket_of_a_dead_process_is_removed, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-
-    leave_a_dead_bell(test);
-    ring(&test->b, OTHER, "in vain");
+    leave_a_dead_bell(f);
+    ring(&f->b, OTHER, "in vain");
     assert_false(is_there(OTHER));
-    leave_a_dead_bell(test);
-    (void)hearer(test);
+    leave_a_dead_bell(f);
+    (void)hearer(f);
     assert_false(is_there(OTHER));
     assert_true(is_there(BELL));
-    session_ok(&test->b, begin_hearing(&test->b, OTHER, 0));
+    session_ok(&f->b, begin_hearing(&f->b, OTHER, 0));
     assert_true(is_there(BELL));
 }
 
@@ -72,15 +70,14 @@ static int bind_unnamed(char path[1024], const char *name)
     return out;
 }
 
-static void test_a_dead_process_leaves_no_socket_without_a_name(void **state)
+TEST_ON(test_a_dead_process_leaves_no_socket_without_a_name, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     char dead[1024];
     char living[1024];
     int out = bind_unnamed(living, "a");
 
     (void)close(bind_unnamed(dead, "b"));
-    (void)hearer(test);
+    (void)hearer(f);
     assert_int_equal(access(dead, F_OK), -1);
     assert_int_equal(access(living, F_OK), 0);
     assert_int_equal(unlink(living), 0);
@@ -89,10 +86,9 @@ static void test_a_dead_process_leaves_no_socket_without_a_name(void **state)
 
 /* The kernel keeps more datagrams than are taken at once, and has refused one:
  * the hearer is told to look at all. */
-static void test_lost_rings_are_told_of_a_long_queue(void **state)
+TEST_ON(test_lost_rings_are_told_of_a_long_queue, ON_SQLITE, 0)
 {
     static struct heard heard;
-    struct test *test = *state;
     bool is_told = false;
     struct session *a;
     char text[16];
@@ -103,20 +99,19 @@ static void test_lost_rings_are_told_of_a_long_queue(void **state)
     file = fopen("/proc/sys/net/unix/max_dgram_qlen", "we");
     if (file == NULL || fputs("300", file) < 0 || fclose(file) != 0)
         skip();
-    a = hearer(test);
+    a = hearer(f);
     for (int i = 0; i < 310; i++) {
         (void)snprintf(text, sizeof text, "%d", i);
-        ring(&test->b, BELL, text);
+        ring(&f->b, BELL, text);
     }
     while (hear(a, &heard) == 0)
         is_told |= heard.is_lossy;
     assert_true(is_told);
 }
 
-static void test_the_socket_goes_with_its_connection(void **state)
+TEST_ON(test_the_socket_goes_with_its_connection, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct session *a = hearer(test);
+    struct session *a = hearer(f);
     struct stat database, found;
     char path[1024];
 
@@ -134,10 +129,9 @@ static void test_the_socket_goes_with_its_connection(void **state)
     assert_false(is_there(BELL));
 }
 
-static void test_a_socket_that_is_removed_is_noticed(void **state)
+TEST_ON(test_a_socket_that_is_removed_is_noticed, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct session *a = hearer(test);
+    struct session *a = hearer(f);
     static struct heard heard;
     char path[1024];
 
@@ -145,21 +139,20 @@ static void test_a_socket_that_is_removed_is_noticed(void **state)
     assert_int_equal(hear(a, &heard), SQLOCK_EUNREACHABLE);
     session_ok(a, end_hearing(a));
     session_ok(a, begin_hearing(a, BELL, 0));
-    ring(&test->b, BELL, "again");
+    ring(&f->b, BELL, "again");
     hears(a, "again");
 }
 
 /* The path of a socket has 107 bytes at most, a database's may have more; but
  * the name of an entry of a directory has 255, and the bell's is longer than
  * the database's. */
-static void test_a_long_path_is_no_hindrance(void **state)
+TEST_ON(test_a_long_path_is_no_hindrance, ON_SQLITE, 0)
 {
     char folder[1024];
     char url[2048];
     struct session one = {0};
     struct session other = {0};
 
-    (void)state;
     (void)snprintf(folder, sizeof folder, "%s-%0150d",
                    subject.url + strlen("sqlite:"), 0);
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -183,10 +176,9 @@ static void test_a_long_path_is_no_hindrance(void **state)
 }
 
 /* A name is no path. */
-static void test_a_name_leads_nowhere_else(void **state)
+TEST_ON(test_a_name_leads_nowhere_else, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct session *a = hearer(test);
+    struct session *a = hearer(f);
     const char *file = subject.url + strlen("sqlite:");
     char here[1024];
     char there[1024];
@@ -195,19 +187,18 @@ static void test_a_name_leads_nowhere_else(void **state)
     assert_int_equal(mkdir(there, 0700), 0);
     (void)snprintf(there, sizeof there, "%s-sqlock-x/y.bell", file);
     assert_int_equal(rename(bell_file(here, BELL), there), 0);
-    ring(&test->b, "x/y", "there");
+    ring(&f->b, "x/y", "there");
     assert_int_equal(rename(there, here), 0);
-    ring(&test->b, BELL, "here");
+    ring(&f->b, BELL, "here");
     hears(a, "here");
     (void)snprintf(there, sizeof there, "%s-sqlock-x", file);
     assert_int_equal(rmdir(there), 0);
 }
 
-static void test_what_is_no_bell_is_not_rung(void **state)
+TEST_ON(test_what_is_no_bell_is_not_rung, ON_SQLITE, 0)
 {
-    struct test *test = *state;
-    struct session *a = hearer(test);
-    struct session *b = &test->b;
+    struct session *a = hearer(f);
+    struct session *b = &f->b;
     char path[1024];
     FILE *file = fopen(bell_file(path, OTHER), "w");
 
@@ -223,18 +214,4 @@ static void test_what_is_no_bell_is_not_rung(void **state)
     session_run(b, "SELECT sqlock_ring('" BELL "', '%070d')", 0);
     hears(a, "");
     hears_nothing(a);
-}
-
-void add_sqlite_bell_tests(add_fn add)
-{
-#define ADD(name) add("bell: " #name, test_##name)
-    ADD(the_socket_of_a_dead_process_is_removed);
-    ADD(a_dead_process_leaves_no_socket_without_a_name);
-    ADD(lost_rings_are_told_of_a_long_queue);
-    ADD(the_socket_goes_with_its_connection);
-    ADD(a_socket_that_is_removed_is_noticed);
-    ADD(a_long_path_is_no_hindrance);
-    ADD(a_name_leads_nowhere_else);
-    ADD(what_is_no_bell_is_not_rung);
-#undef ADD
 }

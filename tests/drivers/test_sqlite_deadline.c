@@ -45,11 +45,11 @@ static int on_begin(unsigned event, void *context, void *statement, void *text)
     return pass_the_deadline(context);
 }
 
-static void ending_make(struct ending *ending, struct test *test)
+static void ending_make(struct ending *ending, struct fixture *f)
 {
-    *ending = (struct ending){.session = &test->a};
-    ending->db = subject.driver->native(test->a.connection);
-    session_run(&test->a, "CREATE TABLE " TABLE " (i INTEGER)");
+    *ending = (struct ending){.session = &f->a};
+    ending->db = subject.driver->native(f->a.connection);
+    session_run(&f->a, "CREATE TABLE " TABLE " (i INTEGER)");
 }
 
 static void ending_check(struct ending *ending)
@@ -70,11 +70,11 @@ static int insert(struct ending *ending, int64_t deadline_ns)
     return session_send(ending->session, &statement, NULL, 0, deadline_ns);
 }
 
-static void test_statement_that_is_late_at_its_end(void **state)
+TEST_ON(test_statement_that_is_late_at_its_end, ON_SQLITE, 0)
 {
     struct ending ending;
 
-    ending_make(&ending, *state);
+    ending_make(&ending, f);
     (void)sqlite3_commit_hook(ending.db, pass_the_deadline, &ending);
     for (int i = 0; i < TIMES; i++) {
         ending.deadline_ns = check_deadline_ns(SHORT_MS);
@@ -83,11 +83,11 @@ static void test_statement_that_is_late_at_its_end(void **state)
     ending_check(&ending);
 }
 
-static void test_begin_that_is_late_at_its_end(void **state)
+TEST_ON(test_begin_that_is_late_at_its_end, ON_SQLITE, 0)
 {
     struct ending ending;
 
-    ending_make(&ending, *state);
+    ending_make(&ending, f);
     (void)sqlite3_trace_v2(ending.db, SQLITE_TRACE_STMT, on_begin, &ending);
     for (int i = 0; i < TIMES; i++) {
         bool has_begun;
@@ -103,11 +103,11 @@ static void test_begin_that_is_late_at_its_end(void **state)
     ending_check(&ending);
 }
 
-static void test_commit_that_is_late_at_its_end(void **state)
+TEST_ON(test_commit_that_is_late_at_its_end, ON_SQLITE, 0)
 {
     struct ending ending;
 
-    ending_make(&ending, *state);
+    ending_make(&ending, f);
     (void)sqlite3_commit_hook(ending.db, pass_the_deadline, &ending);
     for (int i = 0; i < TIMES; i++) {
         assert_lock_ok(session_begin(ending.session), &ending.session->err);
@@ -117,21 +117,6 @@ static void test_commit_that_is_late_at_its_end(void **state)
                                               ending.deadline_ns, NULL) == 0;
     }
     ending_check(&ending);
-}
-
-void add_sqlite_deadline_tests(add_fn add)
-{
-    add("statement_that_is_late_at_its_end",
-        test_statement_that_is_late_at_its_end);
-    add("begin_that_is_late_at_its_end", test_begin_that_is_late_at_its_end);
-    add("commit_that_is_late_at_its_end", test_commit_that_is_late_at_its_end);
-}
-
-#else
-
-void add_sqlite_deadline_tests(add_fn add)
-{
-    (void)add;
 }
 
 #endif

@@ -84,25 +84,12 @@ static void check_failure(size_t i, bool reads)
     session_close(&session);
 }
 
-static void test_what_an_error_of_sqlite_says(void **state)
+TEST_ON(test_what_an_error_of_sqlite_says, ON_SQLITE, 0)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_failure(i, false);
         check_failure(i, true);
     }
-}
-
-void add_sqlite_error_tests(add_fn add)
-{
-    add("what_an_error_of_sqlite_says", test_what_an_error_of_sqlite_says);
-}
-
-#else
-
-void add_sqlite_error_tests(add_fn add)
-{
-    (void)add;
 }
 
 #endif

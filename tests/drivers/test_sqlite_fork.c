@@ -58,14 +58,12 @@ static void check_refused(int status)
     assert_int_equal(-WEXITSTATUS(status), SQLOCK_EFORK);
 }
 
-static void
-test_F17_a_child_knows_of_a_file_being_opened_or_closed(void **state)
+TEST_ON(test_F17_a_child_knows_of_a_file_being_opened_or_closed, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     struct session session;
 
-    session_close(&test->a);
-    session_close(&test->b);
+    session_close(&f->a);
+    session_close(&f->b);
     assert_int_equal(fork_once(), 0); /* no file is open */
     seen.parent = getpid();
     (void)sqlite3_auto_extension((void (*)(void))on_open);
@@ -74,19 +72,6 @@ test_F17_a_child_knows_of_a_file_being_opened_or_closed(void **state)
     session_close(&session);
     check_refused(seen.at_open);
     check_refused(seen.at_close);
-}
-
-void add_sqlite_fork_tests(add_fn add)
-{
-    add("F17_a_child_knows_of_a_file_being_opened_or_closed",
-        test_F17_a_child_knows_of_a_file_being_opened_or_closed);
-}
-
-#else
-
-void add_sqlite_fork_tests(add_fn add)
-{
-    (void)add;
 }
 
 #endif

@@ -85,12 +85,11 @@ static int open_name(const struct home *home, const char *name,
     return rc;
 }
 
-static void test_hard_link_is_refused_and_noticed(void **state)
+TEST_ON(test_hard_link_is_refused_and_noticed, ON_SQLITE, 0)
 {
     struct home home;
     sqlock_error err;
 
-    (void)state;
     home_make(&home);
     assert_int_equal(link(home.path, at(&home, "f/b.db")), 0);
     assert_code(SQLOCK_ENOTSUP, open_name(&home, "f/b.db", &err), &err);
@@ -105,7 +104,7 @@ static void test_hard_link_is_refused_and_noticed(void **state)
 
 /* The link, or a directory on the way, leads to another file by now; the file
  * that is open has not moved. */
-static void test_symbolic_link_that_is_changed_is_noticed(void **state)
+TEST_ON(test_symbolic_link_that_is_changed_is_noticed, ON_SQLITE, 0)
 {
     static const struct {
         const char *link;
@@ -118,7 +117,6 @@ static void test_symbolic_link_that_is_changed_is_noticed(void **state)
     sqlock_error err;
     char url[420];
 
-    (void)state;
     home_make(&home);
     assert_int_equal(mkdir(at(&home, "g"), 0700), 0);
     assert_lock_ok(open_name(&home, "g/a.db", &err), &err);
@@ -141,12 +139,11 @@ static void test_symbolic_link_that_is_changed_is_noticed(void **state)
     home_remove(&home);
 }
 
-static void test_link_to_nothing_creates_nothing(void **state)
+TEST_ON(test_link_to_nothing_creates_nothing, ON_SQLITE, 0)
 {
     struct home home;
     sqlock_error err;
 
-    (void)state;
     home_make(&home);
     assert_int_equal(symlink("f/new.db", at(&home, "l.db")), 0);
     assert_code(SQLOCK_EUNREACHABLE, open_name(&home, "l.db", &err), &err);
@@ -158,11 +155,10 @@ static void test_link_to_nothing_creates_nothing(void **state)
 /* Another process would make a new log, and not see what is in this one.  The
  * connections of this process share it, so that a new one is refused, too,
  * until all are closed. */
-static void test_log_that_is_removed_or_replaced_is_noticed(void **state)
+TEST_ON(test_log_that_is_removed_or_replaced_is_noticed, ON_SQLITE, 0)
 {
     static const char *const names[] = {"f/a.db-wal", "f/a.db-shm"};
 
-    (void)state;
     for (size_t i = 0; i < 2 * (sizeof names / sizeof *names); i++) {
         bool is_replaced = i % 2 == 1;
         struct home home;
@@ -188,11 +184,10 @@ static void test_log_that_is_removed_or_replaced_is_noticed(void **state)
 }
 
 /* The transaction would be committed into a file that nobody finds. */
-static void test_commit_to_a_replaced_file_is_refused(void **state)
+TEST_ON(test_commit_to_a_replaced_file_is_refused, ON_SQLITE, 0)
 {
     static const char *const names[] = {"f/a.db", "f/a.db-wal"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct home home;
 
@@ -208,12 +203,11 @@ static void test_commit_to_a_replaced_file_is_refused(void **state)
 
 /* A log that nobody else sees is not copied into the database when the
  * connection is closed: that would undo what others have committed. */
-static void test_log_that_was_removed_is_not_copied(void **state)
+TEST_ON(test_log_that_was_removed_is_not_copied, ON_SQLITE, 0)
 {
     struct home home;
     struct session session;
 
-    (void)state;
     home_make(&home);
     session_run(&home.session, "PRAGMA wal_checkpoint(TRUNCATE)");
     session_run(&home.session, "INSERT INTO t VALUES (1)");
@@ -227,13 +221,12 @@ static void test_log_that_was_removed_is_not_copied(void **state)
 }
 
 /* The application may have chosen a VFS that takes no locks. */
-static void test_default_vfs_of_the_application_is_not_used(void **state)
+TEST_ON(test_default_vfs_of_the_application_is_not_used, ON_SQLITE, 0)
 {
     sqlite3_vfs *before = sqlite3_vfs_find(NULL);
     struct home home;
     char *name = NULL;
 
-    (void)state;
     assert_int_equal(sqlite3_vfs_register(sqlite3_vfs_find("unix-none"), 1),
                      SQLITE_OK);
     home_make(&home);
@@ -272,12 +265,11 @@ static int open_and_close(struct worker *worker)
 
 /* SQLite removes the log when the last connection is closed, also while another
  * one is being opened. */
-static void test_log_that_is_removed_by_closing_is_not_replaced(void **state)
+TEST_ON(test_log_that_is_removed_by_closing_is_not_replaced, ON_SQLITE, 0)
 {
     struct home home;
     struct workers workers;
 
-    (void)state;
     home_make(&home);
     session_close(&home.session);
     workers_start(&workers, 4, open_and_close, &home);
@@ -296,9 +288,8 @@ static int close_it(struct worker *worker)
 
 /* Until the last connection with a log that was removed is closed, none is
  * opened that would share it. */
-static void test_log_that_was_removed_is_not_joined(void **state)
+TEST_ON(test_log_that_was_removed_is_not_joined, ON_SQLITE, 0)
 {
-    (void)state;
     for (int i = 0; i < 50; i++) {
         struct worker worker;
         struct session session;
@@ -316,28 +307,6 @@ static void test_log_that_was_removed_is_not_joined(void **state)
         home.session = session;
         home_remove(&home);
     }
-}
-
-void add_sqlite_identity_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(hard_link_is_refused_and_noticed);
-    ADD(symbolic_link_that_is_changed_is_noticed);
-    ADD(link_to_nothing_creates_nothing);
-    ADD(log_that_is_removed_or_replaced_is_noticed);
-    ADD(commit_to_a_replaced_file_is_refused);
-    ADD(log_that_was_removed_is_not_copied);
-    ADD(log_that_is_removed_by_closing_is_not_replaced);
-    ADD(log_that_was_removed_is_not_joined);
-    ADD(default_vfs_of_the_application_is_not_used);
-#undef ADD
-}
-
-#else
-
-void add_sqlite_identity_tests(add_fn add)
-{
-    (void)add;
 }
 
 #endif

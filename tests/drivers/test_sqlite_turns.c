@@ -55,10 +55,10 @@ static int on_commit(void *context)
 }
 
 /* Create the table anew, as an earlier test may have left one. */
-static void make_table(struct test *test)
+static void make_table(struct fixture *f)
 {
-    session_run(&test->a, "DROP TABLE IF EXISTS " TABLE);
-    session_run(&test->a, "CREATE TABLE " TABLE " (i INTEGER)");
+    session_run(&f->a, "DROP TABLE IF EXISTS " TABLE);
+    session_run(&f->a, "CREATE TABLE " TABLE " (i INTEGER)");
 }
 
 static int insert(struct session *session, int64_t deadline_ns)
@@ -107,27 +107,26 @@ static void await_begun(struct crowd *crowd)
         assert_true(check_pause(until));
 }
 
-static void test_one_writer_tries_at_a_time(void **state)
+TEST_ON(test_one_writer_tries_at_a_time, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     struct crowd crowd = {.begun = 0};
     int64_t pause_ns;
 
-    make_table(test);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    make_table(f);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
     for (size_t i = 0; i < WRITERS; i++)
         start(&crowd, i, write_once);
     await_begun(&crowd);
     pause_ns = check_deadline_ns(PAUSE_MS);
     while (check_pause(pause_ns))
         continue;
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
     for (size_t i = 0; i < WRITERS; i++)
         end(&crowd, i);
     assert_int_equal(atomic_load(&crowd.most), 1);
-    assert_int_equal(session_integer(&test->a, "SELECT count(*) FROM " TABLE),
+    assert_int_equal(session_integer(&f->a, "SELECT count(*) FROM " TABLE),
                      WRITERS);
-    session_run(&test->a, "DROP TABLE " TABLE);
+    session_run(&f->a, "DROP TABLE " TABLE);
 }
 
 static int write_in_vain(struct worker *worker)
@@ -142,13 +141,12 @@ static int write_in_vain(struct worker *worker)
 
 /* The first writer asks for the lock again and again, and the other one sleeps
  * until its turn: both end when they are aborted, the other one first. */
-static void test_an_abort_ends_a_wait_for_the_lock(void **state)
+TEST_ON(test_an_abort_ends_a_wait_for_the_lock, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     struct crowd crowd = {.begun = 0};
 
-    make_table(test);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    make_table(f);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
     start(&crowd, 0, write_in_vain);
     await_begun(&crowd);
     start(&crowd, 1, write_in_vain);
@@ -159,32 +157,30 @@ static void test_an_abort_ends_a_wait_for_the_lock(void **state)
         subject.driver->abort(writer->session.connection);
         assert_becomes_true(atomic_load(&writer->is_over), PATIENCE_MS);
     }
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
     end(&crowd, 0);
     end(&crowd, 1);
-    session_run(&test->a, "DROP TABLE " TABLE);
+    session_run(&f->a, "DROP TABLE " TABLE);
 }
 
-static void test_a_writer_whose_turn_does_not_come_goes(void **state)
+TEST_ON(test_a_writer_whose_turn_does_not_come_goes, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     struct crowd crowd = {.begun = 0};
 
-    make_table(test);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    make_table(f);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
     start(&crowd, 0, write_once);
     await_begun(&crowd);
     for (int i = 0; i < 3; i++) {
-        int rc = insert(&test->b, check_deadline_ns(SHORT_MS));
+        int rc = insert(&f->b, check_deadline_ns(SHORT_MS));
 
         assert_true(rc == SQLOCK_EBUSY || rc == SQLOCK_ECANCELED);
     }
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
     end(&crowd, 0);
-    session_ok(&test->b, insert(&test->b, check_deadline_ns(DEADLINE_MS)));
-    assert_int_equal(session_integer(&test->a, "SELECT count(*) FROM " TABLE),
-                     2);
-    session_run(&test->a, "DROP TABLE " TABLE);
+    session_ok(&f->b, insert(&f->b, check_deadline_ns(DEADLINE_MS)));
+    assert_int_equal(session_integer(&f->a, "SELECT count(*) FROM " TABLE), 2);
+    session_run(&f->a, "DROP TABLE " TABLE);
 }
 
 static long count_sleeps(void)
@@ -197,38 +193,19 @@ static long count_sleeps(void)
 
 /* Each attempt takes a processor from the writer, and there may be hundreds of
  * processes. */
-static void test_a_refused_writer_tries_ever_less_often(void **state)
+TEST_ON(test_a_refused_writer_tries_ever_less_often, ON_SQLITE, 0)
 {
-    struct test *test = *state;
     long before;
     int rc;
 
-    make_table(test);
-    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    make_table(f);
+    assert_lock_ok(session_begin(&f->a), &f->a.err);
     before = count_sleeps();
-    rc = insert(&test->b, check_deadline_ns(LONG_MS));
+    rc = insert(&f->b, check_deadline_ns(LONG_MS));
     assert_true(rc == SQLOCK_EBUSY || rc == SQLOCK_ECANCELED);
     assert_in_range(count_sleeps() - before, 1, NAPS_MAX);
-    assert_lock_ok(session_rollback(&test->a), &test->a.err);
-    session_run(&test->a, "DROP TABLE " TABLE);
-}
-
-void add_sqlite_turn_tests(add_fn add)
-{
-    add("a_refused_writer_tries_ever_less_often",
-        test_a_refused_writer_tries_ever_less_often);
-    add("one_writer_tries_at_a_time", test_one_writer_tries_at_a_time);
-    add("an_abort_ends_a_wait_for_the_lock",
-        test_an_abort_ends_a_wait_for_the_lock);
-    add("a_writer_whose_turn_does_not_come_goes",
-        test_a_writer_whose_turn_does_not_come_goes);
-}
-
-#else
-
-void add_sqlite_turn_tests(add_fn add)
-{
-    (void)add;
+    assert_lock_ok(session_rollback(&f->a), &f->a.err);
+    session_run(&f->a, "DROP TABLE " TABLE);
 }
 
 #endif

@@ -3,7 +3,7 @@
  */
 #include "drivers/suite.h"
 
-static void test_url_that_excludes_nobody_is_refused(void **state)
+TEST_ON(test_url_that_excludes_nobody_is_refused, ON_SQLITE, 0)
 {
     static const char *const urls[] = {
         "sqlite:",
@@ -27,7 +27,6 @@ static void test_url_that_excludes_nobody_is_refused(void **state)
         "sqlite:a?synchronous=full#b",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         sqlock_error err = {.code = 0};
         int rc = driver_check(subject.driver, urls[i], &err);
@@ -36,10 +35,4 @@ static void test_url_that_excludes_nobody_is_refused(void **state)
             print_error("%s\n", urls[i]);
         assert_code(SQLOCK_EINVAL, rc, &err);
     }
-}
-
-void add_sqlite_url_tests(add_fn add)
-{
-    add("url_that_excludes_nobody_is_refused",
-        test_url_that_excludes_nobody_is_refused);
 }

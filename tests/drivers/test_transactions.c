@@ -14,7 +14,7 @@ extern __attribute__((weak)) int lk_mysql_classify(unsigned int number,
 /* After an error of COMMIT the outcome is unknown, unless the error says that
  * nothing was committed.  After an error of another statement in a transaction,
  * or of a login, nothing was done. */
-static void test_errors_tell_what_may_be_committed(void **state)
+TEST_ON(test_errors_tell_what_may_be_committed, ON_MYSQL, 0)
 {
     static const struct {
         enum lk_mysql_stage stage;
@@ -54,7 +54,6 @@ static void test_errors_tell_what_may_be_committed(void **state)
         {LK_MYSQL_CONNECTING, 1045, SQLOCK_EACCESS},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         int code = lk_mysql_classify(errors[i].number, errors[i].stage);
 
@@ -67,30 +66,27 @@ static void test_errors_tell_what_may_be_committed(void **state)
 /* A pooler lends b a session in which another client has prepared a statement
  * of that name.  The transaction gets ERETRY, and succeeds when it is run
  * again. */
-static void test_prepared_by_somebody_else_in_a_transaction(void **state)
+TEST_ON(test_prepared_by_somebody_else_in_a_transaction, ON_POSTGRES, 0)
 {
-    struct test *test = *state;
     const sqlock_statement statement = {.text = "SELECT 1 + 1",
                                         .id = SQLOCK_STATEMENT_IDS};
     int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
 
     for (int i = 0; i < 2; i++)
-        session_ok(&test->a,
-                   session_send(&test->a, &statement, NULL, 0, deadline_ns));
-    session_run(&test->a, "SELECT name FROM pg_prepared_statements "
-                          "WHERE statement = 'SELECT 1 + 1'");
-    session_run(&test->b, "PREPARE \"%s\" AS SELECT 1 + 1",
-                cell_text(&test->a, 0, 0));
-    assert_lock_ok(session_begin(&test->b), &test->b.err);
-    session_ok(&test->b,
-               session_send(&test->b, &statement, NULL, 0, deadline_ns));
-    session_fails(SQLOCK_ERETRY, &test->b,
-                  session_send(&test->b, &statement, NULL, 0, deadline_ns));
-    assert_lock_ok(session_rollback(&test->b), &test->b.err);
-    assert_lock_ok(session_begin(&test->b), &test->b.err);
-    session_ok(&test->b,
-               session_send(&test->b, &statement, NULL, 0, deadline_ns));
-    assert_lock_ok(session_rollback(&test->b), &test->b.err);
+        session_ok(&f->a,
+                   session_send(&f->a, &statement, NULL, 0, deadline_ns));
+    session_run(&f->a, "SELECT name FROM pg_prepared_statements "
+                       "WHERE statement = 'SELECT 1 + 1'");
+    session_run(&f->b, "PREPARE \"%s\" AS SELECT 1 + 1",
+                cell_text(&f->a, 0, 0));
+    assert_lock_ok(session_begin(&f->b), &f->b.err);
+    session_ok(&f->b, session_send(&f->b, &statement, NULL, 0, deadline_ns));
+    session_fails(SQLOCK_ERETRY, &f->b,
+                  session_send(&f->b, &statement, NULL, 0, deadline_ns));
+    assert_lock_ok(session_rollback(&f->b), &f->b.err);
+    assert_lock_ok(session_begin(&f->b), &f->b.err);
+    session_ok(&f->b, session_send(&f->b, &statement, NULL, 0, deadline_ns));
+    assert_lock_ok(session_rollback(&f->b), &f->b.err);
 }
 
 /* Return a connection that has adopted the session's handle. */
@@ -114,9 +110,8 @@ static void unadopt(void *adopted)
 
 /* A session is recognized by the statements that were prepared there, by the
  * same owner, whatever handle leads to it and whatever number it has. */
-static void test_only_the_same_session_is_resumed(void **state)
+TEST_ON(test_only_the_same_session_is_resumed, ON_SERVERS, 0)
 {
-    struct test *test = *state;
     const sqlock_transactions *part = subject.driver->transactions;
     bool is_postgres = subject.database->bit == ON_POSTGRES;
     const sqlock_statement statement = {.text = is_postgres ? "SELECT $1::text"
@@ -130,48 +125,36 @@ static void test_only_the_same_session_is_resumed(void **state)
 
     if (part->prepare == NULL || part->resume == NULL)
         return; /* libpq has no pipelines */
-    adopted = adopt(&test->a);
-    rc = part->prepare(adopted, "owner", &call, 1, deadline_ns, &test->a.err);
+    adopted = adopt(&f->a);
+    rc = part->prepare(adopted, "owner", &call, 1, deadline_ns, &f->a.err);
     if (rc == SQLOCK_ENOTSUP && !is_postgres) {
         unadopt(adopted);
         return; /* Oracle's MySQL */
     }
-    session_ok(&test->a, rc);
+    session_ok(&f->a, rc);
     assert_true(part->is_prepared(adopted));
     unadopt(adopted);
-    adopted = adopt(&test->b);
+    adopted = adopt(&f->b);
     assert_false(part->is_prepared(adopted));
     session_fails(
-        SQLOCK_ENOTFOUND, &test->b,
-        part->resume(adopted, "owner", &call, 1, deadline_ns, &test->b.err));
+        SQLOCK_ENOTFOUND, &f->b,
+        part->resume(adopted, "owner", &call, 1, deadline_ns, &f->b.err));
     assert_int_equal(part->state(adopted), SQLOCK_TX_NONE);
     assert_false(part->is_prepared(adopted));
     unadopt(adopted);
-    adopted = adopt(&test->a);
+    adopted = adopt(&f->a);
     session_fails(
-        SQLOCK_ENOTFOUND, &test->a,
-        part->resume(adopted, "stranger", &call, 1, deadline_ns, &test->a.err));
+        SQLOCK_ENOTFOUND, &f->a,
+        part->resume(adopted, "stranger", &call, 1, deadline_ns, &f->a.err));
     assert_int_equal(part->state(adopted), SQLOCK_TX_NONE);
-    session_ok(&test->a, part->resume(adopted, "owner", &call, 1, deadline_ns,
-                                      &test->a.err));
+    session_ok(&f->a, part->resume(adopted, "owner", &call, 1, deadline_ns,
+                                   &f->a.err));
     assert_int_equal(part->state(adopted), SQLOCK_TX_OPEN);
     assert_true(part->is_prepared(adopted));
-    session_ok(&test->a,
-               subject.driver->rollback(adopted, deadline_ns, &test->a.err));
+    session_ok(&f->a,
+               subject.driver->rollback(adopted, deadline_ns, &f->a.err));
     /* The session has it already, and that is used. */
-    session_ok(&test->a, part->prepare(adopted, "owner", &call, 1, deadline_ns,
-                                       &test->a.err));
+    session_ok(&f->a, part->prepare(adopted, "owner", &call, 1, deadline_ns,
+                                    &f->a.err));
     unadopt(adopted);
-}
-
-void add_transaction_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    if (subject.database->bit != ON_SQLITE)
-        ADD(only_the_same_session_is_resumed);
-    if (subject.database->bit == ON_MYSQL)
-        ADD(errors_tell_what_may_be_committed);
-    if (subject.database->bit == ON_POSTGRES)
-        ADD(prepared_by_somebody_else_in_a_transaction);
-#undef ADD
 }

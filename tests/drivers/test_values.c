@@ -33,45 +33,43 @@ static int select_row(struct session *session, const struct row *row)
     return session_values(session, 2, SELECT, &row->values[K], 1);
 }
 
-static void put_and_get(struct test *test, const struct row *row)
+static void put_and_get(struct fixture *f, const struct row *row)
 {
-    assert_lock_ok(insert(&test->a, row), &test->a.err);
-    assert_int_equal(test->a.result.affected, 1);
-    assert_int_equal(test->a.result.rows, 0);
-    assert_lock_ok(select_row(&test->b, row), &test->b.err);
-    assert_int_equal(test->b.result.rows, 1);
-    assert_int_equal(test->b.result.columns, 3);
-    assert_int_equal(test->b.result.affected, 0);
+    assert_lock_ok(insert(&f->a, row), &f->a.err);
+    assert_int_equal(f->a.result.affected, 1);
+    assert_int_equal(f->a.result.rows, 0);
+    assert_lock_ok(select_row(&f->b, row), &f->b.err);
+    assert_int_equal(f->b.result.rows, 1);
+    assert_int_equal(f->b.result.columns, 3);
+    assert_int_equal(f->b.result.affected, 0);
 }
 
-static void test_null_is_null_and_not_empty(void **state)
+TEST(test_null_is_null_and_not_empty)
 {
-    struct test *test = *state;
-    struct row row = row_of(test->key, NULL);
+    struct row row = row_of(f->key, NULL);
 
-    put_and_get(test, &row);
-    assert_int_equal(cell(&test->b, 0, 0)->type, SQLOCK_NULL);
-    assert_int_equal(cell(&test->b, 0, 1)->type, SQLOCK_NULL);
+    put_and_get(f, &row);
+    assert_int_equal(cell(&f->b, 0, 0)->type, SQLOCK_NULL);
+    assert_int_equal(cell(&f->b, 0, 1)->type, SQLOCK_NULL);
 }
 
-static void test_integers_keep_all_64_bits(void **state)
+TEST(test_integers_keep_all_64_bits)
 {
     static const int64_t integers[] = {INT64_MIN,           -1, 0, 1, INT64_MAX,
                                        INT64_C(1) << 53 | 1};
-    struct test *test = *state;
 
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
         struct row row;
 
-        next_key(test->key);
-        row = row_of(test->key, "x");
+        next_key(f->key);
+        row = row_of(f->key, "x");
         row.values[I] = sqlock_integer(integers[i]);
-        put_and_get(test, &row);
-        assert_true(cell_integer(&test->b, 0, 0) == integers[i]);
+        put_and_get(f, &row);
+        assert_true(cell_integer(&f->b, 0, 0) == integers[i]);
     }
 }
 
-static void test_texts_come_back_byte_for_byte(void **state)
+TEST(test_texts_come_back_byte_for_byte)
 {
     static const char *const texts[] = {
         "",
@@ -82,22 +80,20 @@ static void test_texts_come_back_byte_for_byte(void **state)
         "gr\xc3\xbc\xc3\x9f \xe9\x94\x81 \xf0\x9f\x94\x92 e\xcc\x81",
         "\x01\x7f",
     };
-    struct test *test = *state;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct row row;
 
-        next_key(test->key);
-        row = row_of(test->key, texts[i]);
-        put_and_get(test, &row);
-        assert_string_equal(cell_text(&test->b, 0, 1), texts[i]);
-        assert_string_equal(cell_text(&test->b, 0, 2), test->key);
+        next_key(f->key);
+        row = row_of(f->key, texts[i]);
+        put_and_get(f, &row);
+        assert_string_equal(cell_text(&f->b, 0, 1), texts[i]);
+        assert_string_equal(cell_text(&f->b, 0, 2), f->key);
     }
 }
 
-static void test_long_text_is_not_cut(void **state)
+TEST(test_long_text_is_not_cut)
 {
-    struct test *test = *state;
     char *text = malloc(LARGE_BYTES + 1);
     struct row row;
 
@@ -105,84 +101,79 @@ static void test_long_text_is_not_cut(void **state)
     for (size_t i = 0; i < LARGE_BYTES; i++)
         text[i] = (char)('a' + i % 23);
     text[LARGE_BYTES] = '\0';
-    row = row_of(test->key, text);
-    put_and_get(test, &row);
-    assert_int_equal(cell(&test->b, 0, 1)->length, LARGE_BYTES);
-    assert_string_equal(cell_text(&test->b, 0, 1), text);
+    row = row_of(f->key, text);
+    put_and_get(f, &row);
+    assert_int_equal(cell(&f->b, 0, 1)->length, LARGE_BYTES);
+    assert_string_equal(cell_text(&f->b, 0, 1), text);
     /* A buffer that grew for this row serves the next one. */
-    next_key(test->key);
-    row = row_of(test->key, "short");
-    put_and_get(test, &row);
-    assert_string_equal(cell_text(&test->b, 0, 1), "short");
+    next_key(f->key);
+    row = row_of(f->key, "short");
+    put_and_get(f, &row);
+    assert_string_equal(cell_text(&f->b, 0, 1), "short");
     free(text);
 }
 
-static void test_many_rows_come_in_order(void **state)
+TEST(test_many_rows_come_in_order)
 {
-    struct test *test = *state;
-    struct row row = row_of(test->key, test->key);
+    struct row row = row_of(f->key, f->key);
     const size_t rows = 100;
 
     for (size_t i = 0; i < rows; i++) {
-        next_key(test->key);
-        row = row_of(test->key, test->key);
+        next_key(f->key);
+        row = row_of(f->key, f->key);
         row.values[T] = sqlock_text("many");
         row.values[I] = sqlock_integer((int64_t)i);
-        assert_lock_ok(insert(&test->a, &row), &test->a.err);
+        assert_lock_ok(insert(&f->a, &row), &f->a.err);
     }
-    session_ok(&test->a,
-               session_values(&test->a, 3,
+    session_ok(&f->a,
+               session_values(&f->a, 3,
                               "SELECT I FROM {table} WHERE T = ? ORDER BY K",
                               &row.values[T], 1));
-    assert_int_equal(test->a.result.rows, rows);
+    assert_int_equal(f->a.result.rows, rows);
     for (size_t i = 0; i < rows; i++)
-        assert_int_equal(cell_integer(&test->a, i, 0), i);
+        assert_int_equal(cell_integer(&f->a, i, 0), i);
 }
 
-static void test_statement_with_an_id_runs_a_thousand_times(void **state)
+TEST(test_statement_with_an_id_runs_a_thousand_times)
 {
-    struct test *test = *state;
-    struct row row = row_of(test->key, "again");
+    struct row row = row_of(f->key, "again");
 
-    put_and_get(test, &row);
+    put_and_get(f, &row);
     for (int64_t i = 0; i < 1000; i++) {
         const sqlock_value values[] = {sqlock_integer(i), row.values[K]};
 
-        session_ok(&test->a,
-                   session_values(&test->a, 4,
-                                  "UPDATE {table} SET I = ? WHERE K = ?",
-                                  values, 2));
+        session_ok(&f->a, session_values(&f->a, 4,
+                                         "UPDATE {table} SET I = ? WHERE K = ?",
+                                         values, 2));
     }
-    assert_lock_ok(select_row(&test->a, &row), &test->a.err);
-    assert_int_equal(cell_integer(&test->a, 0, 0), 999);
+    assert_lock_ok(select_row(&f->a, &row), &f->a.err);
+    assert_int_equal(cell_integer(&f->a, 0, 0), 999);
 }
 
-static void test_prepared_statement_survives_a_changed_table(void **state)
+TEST(test_prepared_statement_survives_a_changed_table)
 {
-    struct test *test = *state;
-    struct row row = row_of(test->key, "before");
+    struct row row = row_of(f->key, "before");
 
-    put_and_get(test, &row);
-    assert_lock_ok(select_row(&test->b, &row), &test->b.err);
-    session_run(&test->b, "ALTER TABLE %s ADD COLUMN EXTRA BIGINT",
+    put_and_get(f, &row);
+    assert_lock_ok(select_row(&f->b, &row), &f->b.err);
+    session_run(&f->b, "ALTER TABLE %s ADD COLUMN EXTRA BIGINT",
                 subject.values.quoted);
-    assert_lock_ok(select_row(&test->b, &row), &test->b.err);
-    assert_string_equal(cell_text(&test->b, 0, 1), "before");
-    next_key(test->key);
-    row = row_of(test->key, "after");
-    put_and_get(test, &row);
-    session_run(&test->b, "ALTER TABLE %s DROP COLUMN EXTRA",
+    assert_lock_ok(select_row(&f->b, &row), &f->b.err);
+    assert_string_equal(cell_text(&f->b, 0, 1), "before");
+    next_key(f->key);
+    row = row_of(f->key, "after");
+    put_and_get(f, &row);
+    session_run(&f->b, "ALTER TABLE %s DROP COLUMN EXTRA",
                 subject.values.quoted);
-    next_key(test->key);
-    row = row_of(test->key, "later");
-    put_and_get(test, &row);
-    assert_string_equal(cell_text(&test->b, 0, 1), "later");
+    next_key(f->key);
+    row = row_of(f->key, "later");
+    put_and_get(f, &row);
+    assert_string_equal(cell_text(&f->b, 0, 1), "later");
 }
 
-static void test_result_of_a_failure_is_left_alone(void **state)
+TEST(test_result_of_a_failure_is_left_alone)
 {
-    struct test *test = *state;
-    struct session *a = &test->a;
+    struct session *a = &f->a;
     sqlock_statement bad = {.text = "SELECT FROM WHERE"};
     sqlock_result result = {0};
     const sqlock_value seven = {.type = SQLOCK_INT64, .integer = 7};
@@ -196,18 +187,4 @@ static void test_result_of_a_failure_is_left_alone(void **state)
     assert_int_equal(result.rows, 1);
     assert_int_equal(result.cells[0].integer, 7);
     sqlock_result_clear(&result);
-}
-
-void add_value_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(null_is_null_and_not_empty);
-    ADD(integers_keep_all_64_bits);
-    ADD(texts_come_back_byte_for_byte);
-    ADD(long_text_is_not_cut);
-    ADD(many_rows_come_in_order);
-    ADD(statement_with_an_id_runs_a_thousand_times);
-    ADD(prepared_statement_survives_a_changed_table);
-    ADD(result_of_a_failure_is_left_alone);
-#undef ADD
 }

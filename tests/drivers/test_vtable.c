@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void test_every_function_is_there(void **state)
+TEST(test_every_function_is_there)
 {
     const sqlock_driver *driver = subject.driver;
 
-    (void)state;
     assert_non_null(driver->name);
     assert_non_null(driver->schemes);
     assert_true(driver->connection_bytes > 0);
@@ -97,12 +96,11 @@ static bool may_be_missing(size_t layout, sqlock_statement_kind kind)
 
 /* Each layout of the library's drivers has a schema and all statements but the
  * optional ones. */
-static void test_every_statement_and_schema_is_there(void **state)
+TEST(test_every_statement_and_schema_is_there)
 {
     const sqlock_dialect *dialect = subject.driver->dialect;
     size_t columns = 0;
 
-    (void)state;
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
         assert_non_null(dialect->schema[i]);
         assert_contains(dialect->schema[i], "INT_LOCK");
@@ -119,55 +117,50 @@ static void test_every_statement_and_schema_is_there(void **state)
     assert_int_equal(columns, 11);
 }
 
-static void test_closing_what_was_never_opened_is_harmless(void **state)
+TEST(test_closing_what_was_never_opened_is_harmless)
 {
     void *connection = calloc(1, subject.driver->connection_bytes);
 
-    (void)state;
     assert_non_null(connection);
     subject.driver->close(connection);
     subject.driver->close(connection);
     free(connection);
 }
 
-static void test_aborting_what_was_never_opened_is_harmless(void **state)
+TEST(test_aborting_what_was_never_opened_is_harmless)
 {
     void *connection = calloc(1, subject.driver->connection_bytes);
 
-    (void)state;
     assert_non_null(connection);
     subject.driver->abort(connection);
     subject.driver->close(connection);
     free(connection);
 }
 
-static void test_an_open_connection_is_alive_and_has_a_handle(void **state)
+TEST(test_an_open_connection_is_alive_and_has_a_handle)
 {
-    struct test *test = *state;
-
-    assert_true(subject.driver->is_alive(test->a.connection));
-    assert_non_null(subject.driver->native(test->a.connection));
-    session_run(&test->a, "SELECT 1");
-    assert_true(subject.driver->is_alive(test->a.connection));
+    assert_true(subject.driver->is_alive(f->a.connection));
+    assert_non_null(subject.driver->native(f->a.connection));
+    session_run(&f->a, "SELECT 1");
+    assert_true(subject.driver->is_alive(f->a.connection));
 }
 
-static void test_description_names_server_client_and_session(void **state)
+TEST(test_description_names_server_client_and_session)
 {
-    struct test *test = *state;
     sqlock_description description;
     sqlock_description other;
     int64_t id = 0;
 
     memset(&description, 'x', sizeof description);
-    subject.driver->describe(test->a.connection, &description);
+    subject.driver->describe(f->a.connection, &description);
     assert_true(check_one_line(description.server));
     assert_true(check_one_line(description.client));
     assert_non_null(memchr(description.tls, '\0', sizeof description.tls));
     if (subject.spelling->own_id != NULL)
-        id = session_integer(&test->a, subject.spelling->own_id);
+        id = session_integer(&f->a, subject.spelling->own_id);
     assert_int_equal(description.connection_id, id);
     /* The epoch is the server's, so it is equal in all sessions. */
-    subject.driver->describe(test->b.connection, &other);
+    subject.driver->describe(f->b.connection, &other);
     assert_string_equal(description.epoch, other.epoch);
     assert_true(subject.database->bit == ON_SQLITE ||
                 check_one_line(description.epoch));
@@ -175,15 +168,14 @@ static void test_description_names_server_client_and_session(void **state)
     assert_ptr_equal(subject.driver->client(), subject.driver->client());
 }
 
-static void test_url_of_the_suite_is_accepted(void **state)
+TEST(test_url_of_the_suite_is_accepted)
 {
     sqlock_error err;
 
-    (void)state;
     assert_lock_ok(driver_check(subject.driver, subject.url, &err), &err);
 }
 
-static void test_bad_url_is_refused_without_its_password(void **state)
+TEST(test_bad_url_is_refused_without_its_password)
 {
     static const char *const tails[] = {
         "://user:sEcReT99@[::1/db", "://user:sEcReT99@host:port/db",
@@ -191,7 +183,6 @@ static void test_bad_url_is_refused_without_its_password(void **state)
         "://user:sEcReT99@host/db?no_such_parameter=1"};
     char url[256];
 
-    (void)state;
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         sqlock_error err = {.code = 0};
         size_t scheme = strcspn(subject.url, ":");
@@ -218,7 +209,7 @@ static void check_commits(struct session *session, bool may_be_lost,
     assert_string_equal(cell_text(session, 0, 0), expected);
 }
 
-static void test_fast_commits_are_those_that_may_be_lost(void **state)
+TEST_ON(test_fast_commits_are_those_that_may_be_lost, ON_POSTGRES, 0)
 {
     static const struct {
         const char *options, *durable;
@@ -230,7 +221,8 @@ static void test_fast_commits_are_those_that_may_be_lost(void **state)
     struct session session;
     char url[512];
 
-    (void)state;
+    if (database_is_pooled(subject.database))
+        skip();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         (void)snprintf(url, sizeof url, "%s%cdurability=fast%s", subject.url,
                        strchr(subject.url, '?') == NULL ? '?' : '&',
@@ -245,21 +237,4 @@ static void test_fast_commits_are_those_that_may_be_lost(void **state)
         check_commits(&session, true, "off");
         session_close(&session);
     }
-}
-
-void add_vtable_tests(add_fn add)
-{
-#define ADD(name) add(#name, test_##name)
-    ADD(every_function_is_there);
-    ADD(every_statement_and_schema_is_there);
-    ADD(closing_what_was_never_opened_is_harmless);
-    ADD(aborting_what_was_never_opened_is_harmless);
-    ADD(an_open_connection_is_alive_and_has_a_handle);
-    ADD(description_names_server_client_and_session);
-    ADD(url_of_the_suite_is_accepted);
-    ADD(bad_url_is_refused_without_its_password);
-    if (subject.database->bit == ON_POSTGRES &&
-        !database_is_pooled(subject.database))
-        ADD(fast_commits_are_those_that_may_be_lost);
-#undef ADD
 }

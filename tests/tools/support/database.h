@@ -29,6 +29,15 @@ enum {
     ON_ALL = ON_SERVERS | ON_SQLITE
 };
 
+enum {
+    IN_SQLOCK = 1 << SQLOCK_LAYOUT_SQLOCK,
+    IN_SPRING7 = 1 << SQLOCK_LAYOUT_SPRING7,
+    IN_SPRING6 = 1 << SQLOCK_LAYOUT_SPRING6,
+    IN_SPRING = IN_SPRING7 | IN_SPRING6,
+    HAS_EXPIRY = IN_SQLOCK | IN_SPRING7, /* have the column EXPIRED_AFTER */
+    IN_ALL = IN_SQLOCK | IN_SPRING
+};
+
 struct database {
     unsigned bit;
     const char *name;          /* "postgres" */

@@ -8,15 +8,6 @@
 #include "database.h"
 #include "sqlock/operator.h"
 
-enum {
-    IN_SQLOCK = 1 << SQLOCK_LAYOUT_SQLOCK,
-    IN_SPRING7 = 1 << SQLOCK_LAYOUT_SPRING7,
-    IN_SPRING6 = 1 << SQLOCK_LAYOUT_SPRING6,
-    IN_SPRING = IN_SPRING7 | IN_SPRING6,
-    HAS_EXPIRY = IN_SQLOCK | IN_SPRING7, /* have the column EXPIRED_AFTER */
-    IN_ALL = IN_SQLOCK | IN_SPRING
-};
-
 /* On the four-column layout, the TTL of the Spring peers. */
 #define PEER_TTL_MS 400
 
