@@ -163,7 +163,8 @@ class transaction
     }
 
     /** Let the database check that a lease is still held, and keep anybody from
-     *  taking the lock before the transaction ends. */
+     *  taking the lock before the transaction ends.  If that is refused, also
+     *  since it is held no more, the transaction does not commit. */
     template <class Held> void guard(const Held &held)
     {
         guard(std::nothrow, held).value();
@@ -176,7 +177,7 @@ class transaction
     result<void> guard(const std::nothrow_t &, const leases &held)
     {
         if (held.empty())
-            return failure(SQLOCK_EOWNER);
+            return guard_lock(nullptr);
         for (std::size_t i = 0; i < held.size(); i++)
             if (auto came = guard_lock(held.native_handle(i)); !came)
                 return came;
@@ -317,9 +318,9 @@ class transaction
     }
     result<void> guard_lock(sqlock_lock *lock)
     {
-        if (lock == nullptr)
-            return failure(SQLOCK_EOWNER);
-        return detail::call(sqlock_tx_guard, native_handle(), lock);
+        const auto came = detail::call(sqlock_tx_guard, native_handle(), lock);
+
+        return lock != nullptr ? came : failure(SQLOCK_EOWNER);
     }
     template <class Function, class... Arguments>
     result<void> with_row(Function function, const table &of, const value &key,

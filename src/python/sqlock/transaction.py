@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, AbstractSet, Any, List, Mapping, NamedTuple
 from typing import Optional, Sequence, Set, Tuple, Union
 
@@ -206,12 +207,19 @@ class Transaction(Owned, Block):
     def guard(self, lease: Union[Lease, Leases, Quorum]) -> None:
         """Let the database check that the lease is ours still, and keep anybody
         from taking the lock over before the transaction ends.  Raises
-        :class:`LockLost`; the transaction does not commit then.  Of several
-        leases each one is guarded; of a quorum the lock of this registry."""
-        if not hasattr(lease, "_locks_in"):
-            kind = type(lease).__name__
-            raise TypeError(f"lease must be a Lease, Leases or Quorum, not {kind}")
-        for lock, _kept in lease._locks_in(self._core):
+        :class:`LockLost`, or what else was refused; the transaction does not
+        commit then.  Of several leases each one is guarded; of a quorum the lock
+        of this registry."""
+        try:
+            if not hasattr(lease, "_locks_in"):
+                kind = type(lease).__name__
+                raise TypeError(f"lease must be a Lease, Leases or Quorum, not {kind}")
+            locks = lease._locks_in(self._core)
+        except Exception:
+            with suppress(Error):  # it has no lock, and so is refused
+                self._call("tx_guard", None)
+            raise
+        for lock, _kept in locks:
             self._call("tx_guard", lock)
 
     def lock(

@@ -689,11 +689,18 @@ static void test_tx_guard()
     check(quantity(registry, item) == 3, "as a look at the row shows");
     check(thrown([&] { lease.release(); }) == SQLOCK_ELOST && successor.held(),
           "the successor keeps the lock");
-    auto tx = sqlock::transaction::begin(registry);
-    check(thrown([&] { tx.guard(lease); }) == SQLOCK_EOWNER &&
-              thrown([&] { tx.guard(sqlock::mutex(registry, "not locked")); }) <
-                  0,
-          "what is not held guards nothing");
+    sqlock::mutex free(registry, "not locked");
+    const auto refused = [&](const auto &held) {
+        auto tx = sqlock::transaction::begin(registry);
+
+        return tx.guard(std::nothrow, held).error().code == SQLOCK_EOWNER &&
+               !tx.execute(std::nothrow, update, 98, item) &&
+               thrown([&] { tx.commit(); }) < 0;
+    };
+    (void)many.release(std::nothrow);
+    check(refused(lease) && refused(many) && refused(free) &&
+              quantity(registry, item) == 3,
+          "what is not held guards nothing, and nothing is written");
 }
 
 static void test_tx_rows()

@@ -111,7 +111,7 @@ def test_of_a_stock(registry, call, kind, text):
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("call, kind, text", TX_CALLS)
 def test_of_a_transaction(registry, call, kind, text):
-    with registry.transaction() as tx, pytest.raises(kind, match=text):
+    with pytest.raises(kind, match=text), registry.transaction() as tx:
         call(tx)
 
 

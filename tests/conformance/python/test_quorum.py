@@ -250,8 +250,8 @@ def test_a_transaction_guards_the_lock_of_its_registry(three, others, name):
                 three[2].close()
     assert_free(three, name)
     with sqlock.quorum(three[:2], name, 60, all=True) as held:
-        with three[2].transaction() as tx:
-            with pytest.raises(ValueError, match="no lock in this registry"):
+        with pytest.raises(ValueError, match="no lock in this registry"):
+            with three[2].transaction() as tx:
                 tx.guard(held)
 
 

@@ -61,6 +61,25 @@ def test_a_guard_keeps_a_lost_lease_out(registry, other, name):
     other.acquire(name, 0).release()
 
 
+# The guard was asked for, so a block that catches its refusal commits nothing.
+def test_a_guard_that_is_refused_keeps_the_commit_out(registry, name):
+    registry.stock().set(name, 7)
+    released = registry.acquire(name, 0)
+    released.release()
+    for held in (released, "a text"):
+        with pytest.raises(sqlock.Invalid, match="held no more"):
+            with registry.transaction() as tx:
+                with pytest.raises((sqlock.NotOwner, TypeError)):
+                    tx.guard(held)
+                tx.execute("DELETE FROM INT_STOCK WHERE ITEM = ?", [name])
+        with pytest.raises(sqlock.Invalid, match="held no more"):
+            with registry.transaction() as tx:
+                with pytest.raises((sqlock.NotOwner, TypeError)):
+                    tx.guard(held)
+    with registry.transaction() as tx:
+        assert tx.execute("SELECT ITEM FROM INT_STOCK WHERE ITEM = ?", [name])
+
+
 # On SQLite the transaction has the file's write lock: the other one of the two
 # cannot be released beside it, either.
 @pytest.mark.databases("postgres", "mysql")
