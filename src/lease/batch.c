@@ -2,8 +2,8 @@
  * batch.c - send the statements about batches, and match the rows of a result
  * with the leases
  *
- * The leases of a batch are sorted by key, so that two batches never deadlock;
- * a row is matched by its key.
+ * The leases of a statement are sorted by key, so that two of them never
+ * deadlock; a row is matched by its key.
  */
 #include "lease/batch.h"
 
@@ -26,7 +26,17 @@ static int by_key(const void *a, const void *b)
 
 void lk_batch_sort(struct lk_batch *batch)
 {
-    qsort(batch->items, batch->count, sizeof *batch->items, by_key);
+    size_t end = batch->count;
+
+    for (size_t i = end; i-- > 0;) {
+        struct lk_item item = batch->items[i];
+
+        if (!lk_lease_may_be_shared(&item.lease))
+            continue;
+        batch->items[i] = batch->items[--end];
+        batch->items[end] = item;
+    }
+    qsort(batch->items, end, sizeof *batch->items, by_key);
 }
 
 void lk_batch_of_one(struct lk_batch *batch, struct lk_item *item,

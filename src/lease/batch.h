@@ -84,7 +84,8 @@ struct lk_item {
 };
 
 struct lk_batch {
-    struct lk_item *items; /* sorted by key, each key once */
+    /* each key once, as lk_batch_sort() sorts them; those of a claim by key */
+    struct lk_item *items;
     size_t count;
     int64_t deadline_ns;
     /* where it is sent in parts or halves: none of them has a later deadline;
@@ -112,6 +113,9 @@ struct lk_batch {
     int64_t sent_boot_ns, answered_boot_ns;
 };
 
+/* Sort the leases by key.  Those that may be shares go to the end as they were,
+ * since each is a statement of its own, which may wait for a locked row: that
+ * is not to take the time of the others. */
 void lk_batch_sort(struct lk_batch *batch);
 
 /* Make a batch of a copy of one lease.  The item must last as long as the

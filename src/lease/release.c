@@ -331,8 +331,10 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
 {
     int rc;
 
-    if (lk_batch_has_parts(store, batch))
+    if (lk_batch_has_parts(store, batch)) {
+        lk_batch_sort(batch);
         return release_parts(store, batch, 0, err);
+    }
     rc = release(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0])) {
         batch->items[0].lease.asked.weight = 1;

@@ -188,8 +188,10 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
 
     if (batch->count == 0)
         return 0;
-    if (lk_batch_has_parts(store, batch))
+    if (lk_batch_has_parts(store, batch)) {
+        lk_batch_sort(batch);
         return lk_batch_send_parts(store, batch, lk_batch_renew, 0, err);
+    }
     rc = renew(store, batch, err);
     if (rc == 0 && is_share_now(&batch->items[0]))
         rc = renew_as_share(store, batch, err);

@@ -133,24 +133,12 @@ static bool is_in(const struct lk_batch *batch, const struct lk_hold *hold)
  * batch have the time to answer of one. */
 #define SHARES_MAX 16u
 
-/* Return whether the batch has room for the lease. */
-static bool is_room_for(const struct lk_batch *batch,
-                        const struct lk_hold *hold)
-{
-    size_t shares = 0;
-
-    if (hold->lease.asked.weight == 0)
-        return batch->count < LK_BATCH_MAX;
-    for (size_t i = 0; i < batch->count; i++)
-        shares += batch->items[i].lease.asked.weight > 0;
-    return shares < SHARES_MAX && batch->count < LK_BATCH_MAX;
-}
-
-/* Return when the first lease is due.  With is_now, also put the leases that
- * are due within half a period into the batch. */
+/* Return when the first lease is due of the shares, or of the others.  With
+ * is_now, also put those that are due within half a period into the batch. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
-                       bool is_now)
+                       bool are_shares, bool is_now)
 {
+    size_t most = are_shares ? SHARES_MAX : LK_BATCH_MAX;
     int64_t now = lk_boottime_ns();
     int64_t soonest = LK_NEVER;
     struct lk_hold *hold;
@@ -160,12 +148,12 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
         int64_t due;
         int64_t slack;
 
-        if (!may_be_renewed(hold, now))
+        if (lk_is_share(hold) != are_shares || !may_be_renewed(hold, now))
             continue;
         due = due_at(hold);
         slack = period_ns(renewer->registry, lk_shortest_ttl_ms(hold)) / 2;
         soonest = lk_sooner(soonest, due);
-        if (is_now && due <= now + slack && is_room_for(batch, hold) &&
+        if (is_now && due <= now + slack && batch->count < most &&
             !is_in(batch, hold))
             add_item(batch, hold);
     }
@@ -173,19 +161,22 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
 }
 
 /* If a lease is due, collect it and all leases due within half a period into a
- * batch, so that leases acquired soon after one another share a statement.
- * Return when the first lease is due. */
+ * batch, so that leases acquired soon after one another share a statement; but
+ * shares, which wait for locked rows, only when no other lease is due.  Return
+ * when the first lease is due. */
 static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 {
-    int64_t soonest = collect(renewer, batch, false);
+    int64_t alone = collect(renewer, batch, false, false);
+    int64_t soonest = lk_sooner(alone, collect(renewer, batch, true, false));
+    int64_t now = lk_boottime_ns();
 
-    if (soonest > lk_boottime_ns())
+    if (soonest > now)
         return soonest;
     batch->items =
         calloc(renewer->count < LK_BATCH_MAX ? renewer->count : LK_BATCH_MAX,
                sizeof *batch->items);
     if (batch->items != NULL)
-        (void)collect(renewer, batch, true);
+        (void)collect(renewer, batch, alone > now, true);
     return soonest;
 }
 
@@ -260,7 +251,8 @@ static void shorten(struct lk_hold *hold)
 }
 
 /* Apply the results to the holds, and let the others have their turn first the
- * next time.  The whole batch came to rc. */
+ * next time, with those to which it did not come; at once if all the time was
+ * spent on rows that are locked.  The whole batch came to rc. */
 static void apply(struct lk_renewer *renewer, struct lk_batch *batch, int rc)
 {
     int64_t now_ns = lk_boottime_ns();
@@ -270,8 +262,9 @@ static void apply(struct lk_renewer *renewer, struct lk_batch *batch, int rc)
         struct lk_item *item = &batch->items[i];
         struct lk_hold *hold = item->owner;
 
-        hold->renewing.tried_ns = now_ns;
-        if (hold->renewing.is_listed) {
+        if (!item->is_left_out || lk_is_outage(item->rc))
+            hold->renewing.tried_ns = now_ns;
+        if (hold->renewing.is_listed && !item->is_left_out) {
             DL_DELETE2(renewer->renewing, hold, renewing.previous,
                        renewing.next);
             DL_APPEND2(renewer->renewing, hold, renewing.previous,
