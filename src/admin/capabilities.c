@@ -7,7 +7,6 @@
  * probe the same table wait; its row is removed afterwards.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -6,8 +6,6 @@
  * out in the same way on every database.
  */
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"

@@ -8,8 +8,6 @@
  * order, in one transaction.  All are sorted here.
  */
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "admin/info.h"

@@ -6,7 +6,6 @@
 #include "admin/info.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "base/thread.h"
 
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/error.h"

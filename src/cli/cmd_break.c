@@ -4,7 +4,6 @@
  */
 #include "cli.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>

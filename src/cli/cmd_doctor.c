@@ -6,10 +6,8 @@
 #include "sqlock/doctor.h"
 #include "sqlock/operator.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <jansson.h>
 

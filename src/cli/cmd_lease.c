@@ -5,7 +5,6 @@
 #include "cli.h"
 #include "sqlock/operator.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include <jansson.h>

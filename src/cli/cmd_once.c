@@ -5,7 +5,6 @@
 #include "cli.h"
 #include "sqlock/once.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>

@@ -3,7 +3,6 @@
  */
 #include "lease/ticket.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  */
 #include "lock/observer.h"
 
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utlist.h>

@@ -7,7 +7,6 @@
  * nothing.
  */
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  * quotes.
  */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/writer.h"

@@ -8,7 +8,6 @@
  * nothing for 20 s, or ended before a TEXT that is waited for; 98 if there is
  * no terminal.
  */
-#include <errno.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>

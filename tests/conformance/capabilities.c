@@ -4,7 +4,6 @@
  */
 #include "conformance.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "sqlock/once.h"

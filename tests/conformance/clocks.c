@@ -5,7 +5,6 @@
 #include "conformance.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "support/workers.h"

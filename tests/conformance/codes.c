@@ -5,7 +5,6 @@
 #include "conformance.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

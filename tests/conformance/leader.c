@@ -3,7 +3,6 @@
  */
 #include "conformance.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "sqlock/leader.h"

@@ -4,7 +4,6 @@
  */
 #include "conformance.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "sqlock/async.h"
 #include "support/workers.h"

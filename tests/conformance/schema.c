@@ -5,7 +5,6 @@
 #include "conformance.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/tap.h"

@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 

@@ -5,7 +5,6 @@
 #include "drivers/suite.h"
 
 #include <stdio.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

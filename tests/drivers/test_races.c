@@ -4,8 +4,6 @@
  */
 #include "drivers/suite.h"
 
-#include <string.h>
-
 #define ROUNDS 200
 #define TRIES 50
 

@@ -5,7 +5,6 @@
 #include "drivers/suite.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define INSERT "INSERT INTO {table} (K, I, T) VALUES (?, ?, ?)"
 #define SELECT "SELECT I, T, K FROM {table} WHERE K = ?"

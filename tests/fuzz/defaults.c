@@ -5,7 +5,6 @@
 #include "fuzz.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/mysql/defaults.h"

@@ -8,7 +8,6 @@
  */
 #include "fuzz.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 

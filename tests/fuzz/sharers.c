@@ -4,8 +4,6 @@
  */
 #include "fuzz.h"
 
-#include <stdio.h>
-
 #include "lease/row.h"
 #include "lease/sharer.h"
 #include "lease/waits.h"

@@ -4,8 +4,6 @@
  */
 #include "fuzz.h"
 
-#include <stdio.h>
-
 #include "base/command_line.h"
 #include "base/text.h"
 #include "cli/cli.h"

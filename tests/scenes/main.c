@@ -2,7 +2,6 @@
  * main.c - the suite `scenes`: what several owners of locks may expect from
  * each other, on each database and layout (README.md)
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

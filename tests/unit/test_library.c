@@ -6,9 +6,6 @@
  */
 #include "support/test.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "drivers/library.h"
 
 static double (*cosine)(double);

@@ -4,8 +4,6 @@
  */
 #include "support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "db/driver.h"

@@ -4,8 +4,6 @@
  */
 #include "support/test.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/retry.h"
 #include "db/driver.h"

@@ -8,7 +8,6 @@
 
 #ifdef SQLOCK_WITH_SQLITE
 
-#include <stdio.h>
 #include <string.h>
 
 #define SCENE_TEST(name_)                                                      \

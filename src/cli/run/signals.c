@@ -9,9 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,

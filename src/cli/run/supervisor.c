@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>

@@ -13,7 +13,6 @@
 #include "run.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
  * cannot say which ones to restore afterwards.  So times come from SQLite's own
  * functions, in ms.
  */
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

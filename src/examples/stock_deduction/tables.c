@@ -5,10 +5,8 @@
  * These are crew_jobs, each run in a process of its own, because the parent
  * touches no database.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "way.h"
 

@@ -4,7 +4,6 @@
 #include "suite.h"
 
 #include <stdio.h>
-#include <string.h>
 
 const char *shop_item(struct fixture *f, int64_t quantity)
 {

@@ -4,9 +4,7 @@
  */
 #include "suite.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "support/tap.h"
@@ -39,7 +37,6 @@ TEST(test_all_items_are_listed)
 /* --- many at once --- */
 
 #define SELLERS 16
-#define SALES 12
 
 struct market {
     sqlock_stock *stocks[2]; /* of different registries */

@@ -5,7 +5,6 @@
 #include "suite.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/contract.h"
 

@@ -4,8 +4,6 @@
  */
 #include "suite.h"
 
-#include <stdio.h>
-
 static void expect_num(struct fixture *f, const char *table, int64_t expected)
 {
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table),

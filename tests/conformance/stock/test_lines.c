@@ -5,8 +5,6 @@
  */
 #include "suite.h"
 
-#include <string.h>
-
 /* How an order is sent. */
 static const struct way {
     const char *name;

@@ -4,7 +4,6 @@
  */
 #include "suite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "support/tap.h"

@@ -4,7 +4,6 @@
  */
 #include "suite.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

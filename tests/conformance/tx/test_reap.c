@@ -3,8 +3,6 @@
  */
 #include "suite.h"
 
-#include <stdio.h>
-
 #define NAMES "REGION = 'DEFAULT#tx'"
 
 static long long names_of(struct fixture *f)

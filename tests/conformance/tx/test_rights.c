@@ -5,7 +5,6 @@
 #include "suite.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "support/login.h"
 

@@ -4,9 +4,7 @@
  */
 #include "suite.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/workers.h"

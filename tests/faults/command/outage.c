@@ -5,7 +5,6 @@
  */
 #include "command.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "support/peer.h"

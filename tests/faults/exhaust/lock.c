@@ -7,8 +7,6 @@
 #include "sqlock/async.h"
 #include "sqlock/lease.h"
 
-#include <string.h>
-
 struct life {
     sqlock_registry *registry;
     sqlock_lock *lock;

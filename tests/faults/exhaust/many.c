@@ -7,7 +7,6 @@
 #include "sqlock/lease.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define SOME 4
 

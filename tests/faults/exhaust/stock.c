@@ -5,7 +5,6 @@
 #include "exhaust.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "sqlock/stock.h"
 

@@ -6,7 +6,6 @@
 #include "exhaust.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -9,7 +9,6 @@
  */
 #include "failover.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -5,7 +5,6 @@
  * such a server for these tests alone.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

@@ -2,7 +2,6 @@
  * named.c - faults that neither the matrix nor a scene has: sessions that the
  * server ends since they are idle, and a restore that arrives late (F45, F62)
  */
-#include <string.h>
 
 #include "fault.h"
 #include "support/server.h"

@@ -4,7 +4,6 @@
 #include "galera.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The other nodes exclude a silent node after 2 to 4 s

@@ -4,7 +4,6 @@
 #include "renewer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "lock/hold.h"

@@ -4,9 +4,6 @@
  */
 #include "renewer.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "sqlock/shared.h"
 #include "support/tap.h"

@@ -4,7 +4,6 @@
  */
 #include "renewer.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

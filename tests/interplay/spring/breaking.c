@@ -1,7 +1,6 @@
 /*
  * breaking.c - `sqlock break` ends the lease of a service, by its client id
  */
-#include <string.h>
 
 #include "spring.h"
 

@@ -5,7 +5,6 @@
  * a JVM another clock, and changes nothing else of it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "spring.h"

@@ -13,9 +13,7 @@
 #include "turns.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "sqlock.h"

@@ -3,7 +3,6 @@
  */
 #include "suite_main.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
