@@ -12,15 +12,19 @@
 
 #include "base/clock.h"
 #include "db/driver.h"
+#include "drivers/lookup.h"
 
 /* A server of MySQL's kind greets sooner; it may look up our name first. */
 #define GREETING_MS 300
 
-static int look_up(const char *host, const char *port, struct addrinfo **found)
+/* The name servers may have gone since the client library asked them. */
+static bool look_up(const char *host, const char *port, int64_t deadline_ns,
+                    struct addrinfo **found)
 {
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
 
-    return getaddrinfo(host, port, &wanted, found);
+    return lk_look_up(host, deadline_ns, NULL) == 0 &&
+           getaddrinfo(host, port, &wanted, found) == 0;
 }
 
 /* Wait for an event of the socket.  Return false if the deadline comes first.
@@ -90,7 +94,7 @@ enum lk_peer lk_peer_at(const char *host, unsigned int port,
     char digits[12];
 
     (void)snprintf(digits, sizeof digits, "%u", port);
-    if (look_up(host, digits, &found) != 0)
+    if (!look_up(host, digits, deadline_ns, &found))
         return LK_PEER_UNKNOWN;
     for (address = found; address != NULL && kind == LK_PEER_UNKNOWN;
          address = address->ai_next) {
