@@ -77,8 +77,6 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
     lk_arguments_of_one(&arguments, store, &shared, SQLOCK_SQL_DOWNGRADE);
     rc = lk_store_change(store, SQLOCK_SQL_DOWNGRADE, &arguments.values, &run,
                          err);
-    if (run.was_uncertain)
-        lk_lease_cap(lease, lease->asked.ttl_ms);
     shared.believed.until_boot_ns =
         lk_believe_until(store, run.sent_boot_ns, shared.asked.ttl_ms);
     if (rc == 0)
@@ -89,7 +87,6 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
         return rc;
     if (lease->believed.has_text)
         lk_bell_tell(store, lease->key, 0);
-    lease->believed.has_text = false;
     lease->asked.weight = shared.asked.weight;
     lease->asked.permits = shared.asked.permits;
     lease->believed.may_be_share = false;

@@ -261,7 +261,6 @@ void lk_set_aside(struct lk_slot *slot)
     if (hold->lost == 0)
         (void)lk_lose(hold, SQLOCK_EEXPIRED);
     go_to(hold, LK_HOLD_ASIDE);
-    slot->handoffs = 0;
 }
 
 struct lk_place lk_place_aside(struct lk_slot *slot)

@@ -21,8 +21,6 @@ static void owe(struct lk_hold *hold)
 {
     hold->count = 0;
     hold->is_left_behind = true;
-    hold->is_to_be_told = false;
-    hold->asked.on_lost = NULL;
     lk_care_end(hold);
 }
 

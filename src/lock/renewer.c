@@ -63,8 +63,7 @@ static void give_up_unfenced(struct lk_renewer *renewer, int64_t step_us)
     {
         if (hold->asked.fenced || hold->lost != 0 || step_us <= bears_us(hold))
             continue;
-        (void)lk_lose(hold, SQLOCK_ELOST);
-        lk_wake_in_time(hold->slot);
+        (void)lk_lose(hold, SQLOCK_ELOST); /* the expiry tells */
     }
     pthread_mutex_unlock(&lk_mutex);
 }

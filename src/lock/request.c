@@ -202,10 +202,7 @@ static int carry_on(sqlock_request *request, bool may_block)
 /* Return when the request ends, even if it has got no thread by then. */
 static int64_t ends_at(const sqlock_request *request)
 {
-    const struct lk_waiter *self = &request->a.self;
-
-    return request->is_release || self->wait_ms == 0 ? LK_NEVER
-                                                     : self->deadline_ns;
+    return request->is_release ? LK_NEVER : request->a.self.deadline_ns;
 }
 
 static enum lk_task_next run(struct lk_task *task, bool may_block)
