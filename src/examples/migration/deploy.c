@@ -225,6 +225,7 @@ int deploy(sqlock_registry *registry, sqlock_lock *lock,
     if (rc == 0)
         rc = connection->run(connection->handle, log_table);
     for (size_t i = 0; rc == 0 && i < folder->count; i++)
-        rc = apply(&deployment, &folder->migrations[i]);
+        rc = sqlock_is_held(lock) ? apply(&deployment, &folder->migrations[i])
+                                  : 1;
     return rc;
 }

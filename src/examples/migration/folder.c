@@ -29,8 +29,9 @@ static char *read_text(const char *path)
 
     if (file != NULL)
         length = getdelim(&text, &size, '\0', file);
-    if (length < 0) {
-        (void)complain(path, errno != 0 ? strerror(errno) : "it is empty");
+    if (length < 0 || feof(file) == 0) {
+        (void)complain(path, errno != 0 ? strerror(errno)
+                                        : "it is empty, or has a NUL");
         free(text);
         text = NULL;
     }

@@ -292,6 +292,34 @@ late() {
     rm -f "$dir"/out.*
 }
 
+# The lease ends while a migration runs, since nothing renews it under a guard:
+# its deployer takes another turn, beside one who waits for the lock.
+slow() {
+    local TTL=1 first slow
+    forget
+    mkdir -p "$dir/slow"
+    case $kind in
+    postgres) slow="SELECT pg_sleep(3);" ;;
+    mysql) slow="DO SLEEP(3);" ;;
+    sqlite) slow="WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1
+        FROM n WHERE i < 20000000) SELECT max(i) FROM n;" ;;
+    esac
+    printf '%s\n' "-- in a transaction" "$slow" | tee "$dir/slow/001_slow.sql" \
+        >"$dir/slow/003_slow.sql"
+    echo "CREATE TABLE migrated_note (a INTEGER);" >"$dir/slow/002_note.sql"
+    start c "$dir/slow"
+    first=$pid
+    start c "$dir/slow"
+    wait "$first"
+    is "slow migrations: the first deployer ends well" "$?" 0
+    wait "$pid"
+    is "slow migrations: and the second" "$?" 0
+    is "slow migrations: all are applied" "$(count_done)" 3
+    is "slow migrations: once" \
+        "$(cat "$dir"/out.* | grep -c ': applied')" 3
+    rm -f "$dir"/out.*
+}
+
 # Files that cannot be applied are refused, and none is told to be applied that
 # is not.  Called by files().
 unfit() {
@@ -422,6 +450,11 @@ mistakes() {
     start c "$dir/none"
     wait "$pid"
     is "no migrations: exit status" "$?" 1
+    printf 'SELECT 1;\0NONSENSE;\n' >"$dir/none/001_nul.sql"
+    start c "$dir/none"
+    wait "$pid"
+    is "a file with a NUL, of which only a part would be read" "$?" 1
+    rm "$dir/none/001_nul.sql"
     cp "$dir/wrong/001_good.sql" "$dir/none/001_one.sql"
     cp "$dir/wrong/001_good.sql" "$dir/none/001_two.sql"
     start c "$dir/none"
@@ -454,6 +487,7 @@ migrations_on() { # VARIABLE
     stopped
     stopped_script
     late
+    slow
     files
     mistakes
     forget
