@@ -5,7 +5,6 @@
  */
 #include "stock/stock.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 
 #define DUE_AT_A_TIME 100
@@ -20,10 +19,9 @@ struct expiry {
     sqlock_stock *stock;
     sqlock_tx *tx; /* NULL: each has a transaction of its own */
     struct lk_stock_page page;
-    int64_t until_ns; /* no further page of an item then; 0: there is no end */
-    int64_t expired;  /* by this call */
-    int64_t ended;    /* by whomever, of those that were found overdue */
-    int rc;           /* the first failure that did not stop the others */
+    int64_t expired; /* by this call */
+    int64_t ended;   /* by whomever, of those that were found overdue */
+    int rc;          /* the first failure that did not stop the others */
     sqlock_error why;
 };
 
@@ -125,44 +123,29 @@ static int expire_some(struct expiry *expiry, sqlock_error *err)
     return rc < 0 ? rc : count;
 }
 
-static bool has_time(const struct expiry *expiry)
-{
-    return expiry->until_ns == 0 || sqlock_monotonic_ns() < expiry->until_ns;
-}
-
-/* Let the reservations of an item that are over expire, as long as there is
- * time.  Return 0, also if some could not, or an error that ends the call. */
+/* Let some reservations of an item that are over expire.  Return 0, also if
+ * some could not, or an error that ends the call. */
 static int expire_item(struct expiry *expiry, const struct lk_stock_line *line,
                        sqlock_error *err)
 {
     struct lk_stock_operation op = {.stock = expiry->stock, .tx = expiry->tx};
     struct lk_stock_arguments arguments;
-    int64_t before;
-    size_t rows;
+    sqlock_result due = {0};
     int rc;
 
     lk_stock_arguments_of(&op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_NAME, line->name);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_LIMIT, DUE_AT_A_TIME);
-    do {
-        sqlock_result due = {0};
-
-        before = expiry->ended;
-        rc =
-            lk_stock_send(&op, SQLOCK_STOCK_SQL_OVERDUE, &arguments, &due, err);
-        rows = due.rows;
-        for (size_t i = 0; rc == 0 && i < rows; i++)
-            rc = expire_one(expiry, due.cells[i].text, err);
-        sqlock_result_clear(&due);
-    } while (rc == 0 && rows == DUE_AT_A_TIME && expiry->ended > before &&
-             has_time(expiry));
+    rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_OVERDUE, &arguments, &due, err);
+    for (size_t i = 0; rc == 0 && i < due.rows; i++)
+        rc = expire_one(expiry, due.cells[i].text, err);
+    sqlock_result_clear(&due);
     return rc;
 }
 
 int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err)
 {
-    struct expiry expiry = {
-        .stock = op->stock, .tx = op->tx, .until_ns = op->deadline_ns};
+    struct expiry expiry = {.stock = op->stock, .tx = op->tx};
     int rc = 0;
 
     if (!op->stock->tables.takes_back)

@@ -270,7 +270,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
-/* Let the overdue reservations of the lines that are refused expire, in the
+/* Let some overdue reservations of the lines that are refused expire, in the
  * transaction op->tx or in some of their own.  Return 1 if any has ended, which
  * may be another session's doing, 0 if not, or a negative code. */
 int lk_stock_take_back(struct lk_stock_operation *op, sqlock_error *err);
