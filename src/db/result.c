@@ -10,10 +10,8 @@
 
 #include "db/driver.h"
 
-/* Bytes of the first block, and at most of any later one, which has twice the
- * size of the block before; only a longer text gets a larger block. */
-#define FIRST_BLOCK 1024
-#define LAST_BLOCK 65536
+/* Bytes of a block; only a longer text gets a larger one. */
+#define BLOCK 16384
 
 struct block {
     struct block *next;
@@ -87,12 +85,8 @@ static char *reserve_text(struct memory *memory, size_t length)
     char *place;
 
     if (block == NULL || block->size - block->used < length) {
-        size_t size = block == NULL ? FIRST_BLOCK : block->size * 2;
+        size_t size = length > BLOCK ? length : BLOCK;
 
-        if (size > LAST_BLOCK)
-            size = LAST_BLOCK;
-        if (size < length)
-            size = length;
         block = malloc(sizeof *block + size);
         if (block == NULL)
             return NULL;
