@@ -167,9 +167,14 @@ TEST_ON(test_what_is_no_quorum_is_refused, ON_SQLITE, IN_SQLOCK)
 TEST_ON(test_calls_out_of_turn_are_refused, ON_SQLITE, IN_SQLOCK)
 {
     struct trio *t = trio_open(f);
-    sqlock_quorum *q = quorum_obtain(t, t->a, false);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_quorum *q;
+    int input = dup(0);
 
+    assert_int_equal(close(0), 0);
+    q = quorum_obtain(t, t->a, false);
+    assert_int_equal(dup(input), 0); /* it takes no standard descriptor */
+    assert_int_equal(close(input), 0);
     assert_fails(SQLOCK_EOWNER, sqlock_quorum_release(q, NULL, &f->err));
     assert_fails(SQLOCK_EINVAL, quorum_acquire(t, q, -2, NULL));
     options.mode = SQLOCK_SHARED;

@@ -209,6 +209,14 @@ static void test_end_under_a_guard(const files &of)
           "which ends, and is free when they do");
 }
 
+static void test_registries_that_end(const files &of)
+{
+    auto held = sqlock::acquire_quorum(servers(of).all(), "kept", patience);
+
+    check(held.held() && held.release(std::nothrow),
+          "a quorum keeps its registries open");
+}
+
 #endif
 
 int main(int argc, char **argv)
@@ -222,6 +230,7 @@ int main(int argc, char **argv)
         test_wrong(of);
         test_loss(of);
         test_end_under_a_guard(of);
+        test_registries_that_end(of);
 #endif
     });
 }
