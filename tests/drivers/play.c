@@ -65,9 +65,9 @@ static void fail_at(const struct play *play, const char *why)
 }
 
 /* Write the words of a value, with '_' for blanks; return out. */
-static const char *with_blanks(char out[128], const char *words)
+static const char *with_blanks(char out[256], const char *words)
 {
-    (void)snprintf(out, 128, "%s", words);
+    (void)snprintf(out, 256, "%s", words);
     for (char *c = out; *c != '\0'; c++)
         *c = *c == '_' ? ' ' : *c;
     return out;
@@ -128,7 +128,7 @@ static const char *items_of(struct play *play, const char *value,
 
 /* Arguments that are texts, or integers; ttl= is in seconds. */
 static void set_argument(struct play *play, struct lk_arguments *arguments,
-                         const char *word, char room[128], int64_t ttl_us)
+                         const char *word, char room[256], int64_t ttl_us)
 {
     static const struct {
         const char *name;
@@ -177,7 +177,7 @@ static int send_statement(struct play *play)
 {
     const struct line *line = play->line;
     struct fixture *f = play->f;
-    char room[WORDS_MAX][128];
+    char room[WORDS_MAX][256];
     char client[40] = "";
     struct lk_arguments arguments;
     int64_t ttl_us = LONG_US;
@@ -260,7 +260,7 @@ static bool has_text(struct play *play, const char *word)
 {
     const struct session *session = play->session;
     const char *value = strchr(word, '=') + 1;
-    char room[128];
+    char room[256];
     const char *text;
 
     if (strncmp(word, "queue=", 6) == 0)
@@ -364,7 +364,7 @@ static const char *find_untrue(struct play *play, int rc)
         return "its message is not one line";
     for (size_t i = 0; i < line->told_count; i++) {
         const char *word = line->told[i];
-        char room[128];
+        char room[256];
         bool is_true;
 
         if (strcmp(word, "soon") == 0 || code_of(word) < 0)

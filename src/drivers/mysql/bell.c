@@ -185,7 +185,6 @@ static int mysql_hear(void *handle, void (*rung)(void *, const char *),
 {
     struct lk_mysql_connection *connection = handle;
     const char *text = NULL;
-    bool awaited = connection->awaits_bell;
 
     if (!connection->has_alarm || connection->is_broken ||
         atomic_load(&connection->was_aborted))
@@ -193,7 +192,7 @@ static int mysql_hear(void *handle, void (*rung)(void *, const char *),
     if (lk_mysql_is_quiet(connection))
         return SQLOCK_EBUSY;
     connection->awaits_bell = false;
-    connection->was_looked_at = awaited; /* otherwise: a goodbye */
+    connection->was_looked_at = true;
     if (lk_mysql_call_begin(connection, sqlock_monotonic_ns() + ANSWER_NS,
                             NULL) == 0) {
         text = read_answer(connection);
