@@ -389,6 +389,8 @@ static const char *find_untrue(struct play *play, int rc)
                       (word[0] == 'a');
         else if (result->rows == 0)
             is_true = false;
+        else if (strcmp(word, "rings") == 0 || strcmp(word, "silent") == 0)
+            is_true = (result->cells[4].integer != 0) == (word[0] == 'r');
         else if (strcmp(word, "new") == 0 || strcmp(word, "known") == 0)
             is_true = (result->cells[2].integer != 0) == (word[0] == 'n');
         else if (strncmp(word, "cell=", 5) == 0)

@@ -32,13 +32,13 @@
  * items=K1:a,K2:b.
  *
  * The WORDs are a code; a number, of affected rows; "granted", "refused";
- * "new": with a new row, or "known"; "nothing": no row; rows=N; cell= of the
- * first row; says=, in the message; "numbered": the error has the database's
- * number; "alive" or "not_alive", as the driver says; token, left, since or
- * ends, with < > = or + (one more) and a number of seconds, or a capital
- * letter, which ":" remembers; client= key= name= holder= queue=b,c sharers=
- * permits= of an info row; and "soon": the statement is repeated until the
- * others are true.
+ * "new": with a new row, or "known"; "rings": by a holder that rings, or
+ * "silent"; "nothing": no row; rows=N; cell= of the first row; says=, in the
+ * message; "numbered": the error has the database's number; "alive" or
+ * "not_alive", as the driver says; token, left, since or ends, with < > = or +
+ * (one more) and a number of seconds, or a capital letter, which ":" remembers;
+ * client= key= name= holder= queue=b,c sharers= permits= of an info row; and
+ * "soon": the statement is repeated until the others are true.
  */
 #ifndef TESTS_DRIVERS_PLAY_H
 #define TESTS_DRIVERS_PLAY_H
