@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "db/db.h"
 #include "lease/bell.h"

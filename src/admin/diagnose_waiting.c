@@ -6,7 +6,6 @@
  * and costs statements.  Where bells are sessions, they are checked elsewhere:
  * by the check for a pooler, and by sqlock_capabilities_of().
  */
-#include "base/clock.h"
 #include "base/random.h"
 #include "admin/diagnose.h"
 #include "lease/bell.h"

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "sqlock.h"
 
 void lk_retry_begin(struct lk_retry *retry,
                     const struct lk_retry_policy *policy, int64_t deadline_ns)

@@ -12,7 +12,6 @@
 #include <utlist.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "lock/slot.h"
 
 void lk_slot_cancel(struct lk_slot *slot, uint64_t owner)

@@ -5,7 +5,6 @@
 
 #include <utlist.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "lock/call.h"

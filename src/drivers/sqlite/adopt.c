@@ -9,7 +9,6 @@
  * functions, in ms.
  */
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "drivers/sqlite/connection.h"
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "sqlock/tx.h"
 
 #define BEFORE 100

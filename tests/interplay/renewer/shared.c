@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "lock/hold.h"
 #include "lock/registry.h"
 #include "support/tap.h"

@@ -4,7 +4,6 @@
  */
 #include "renewer.h"
 
-#include "base/clock.h"
 #include "sqlock/shared.h"
 #include "support/tap.h"
 

@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "spring.h"
 #include "support/workers.h"
 
