@@ -119,6 +119,10 @@ states() {
     like "show tells who has released a free one" "$out" \
         "*ended      released*last       *@* sqlock *run given -- true --password=...*\(true\)*"
     is "without a secret" "$(grep -c hunter2 <<<"$out")" 0
+    client <<<"UPDATE ${prefix}LOCK SET HOLDER = NULL
+        WHERE LOCK_NAME = 'given' AND REGION = '$region';"
+    run show given
+    like "or that it does not know" "$out" "*ended      unknown *last       unknown *"
     sq -q break long --token "$(sq show long --json | json token)" \
         --reason "a test" --now 2>/dev/null
     run show long
@@ -143,6 +147,7 @@ waiting() {
     is "it tells its place and the holder" "$?" 0
     take idle 60
     is "for one lock" "$(sq ls --json idle | json locks.0.waiters)" 0
+    is "top counts those of all" "$(sq top -n 1 --json | json waiting)" 3
     give_all
     first="*@* ${waiter[0]} *\(env\), for * s*"
     run ls --waiters queue
@@ -218,8 +223,9 @@ tops() {
     is "a short lease is broken in time" "$?" 0
     until_true grep -q '"name": "broken", "state": "expired"' "$dir/top"
     is "a lease that is broken is lost once, and not again when it ends" \
-        "$(while read -r out; do json lost <<<"$out"; done <"$dir/top" |
-            awk '{ sum += $1 } END { print sum }')" 2
+        "$(sum_of lost)" 2
+    is "a lock that was free changes hands when it is taken" \
+        "$(sum_of handovers)" 2
     kill -TERM "$top"
     wait "$top"
     is "TERM ends it cleanly" "$?" 0
@@ -250,6 +256,11 @@ tops() {
     is "no database" "$status" 64
     is_one_line "is said"
     give_all
+}
+
+sum_of() { # MEMBER: in all looks of $dir/top
+    while read -r out; do json "$1" <<<"$out"; done <"$dir/top" |
+        awk '{ sum += $1 } END { print sum }'
 }
 
 # While the server may have forgotten leases, top says for how long.

@@ -205,6 +205,9 @@ over() {
     run show over
     like "show tells who has not released it" "$out" \
         "*state      expired*shared by  $me *, expired*ended      expired, not released*"
+    run metrics --region "$region"
+    is "metrics counts it no more" \
+        "$(value sqlock_shared_locks)/$(value sqlock_sharers)" 0/0
     run ls over
     like "and ls" "$out" "*over  expired *for bash $$: *"
     run reap --older-than 0

@@ -86,6 +86,7 @@ reservations() {
     is "too late" "$status" 1
     run reap --json
     is "reap expires" "$status/$(json expired <<<"$out")" 0/2
+    has "and says so" "$err" "2 reservations of stock have expired"
     run stock show "$item"
     is "what was reserved is back" "$out" 6
     run stock expire
