@@ -124,7 +124,8 @@ static int read_own_row(struct lk_store *store, struct lk_lease *lease,
 {
     int rc = read_row(store, lease, row, err);
 
-    if (rc == 0 && strcmp(row->client_id, lease->client_id) != 0)
+    if (rc == 0 &&
+        lk_row_judge(store, row, lease, LK_NEVER, false) == LK_VERDICT_LOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease is over: it was released or lost, and another "
                       "owner may have had the lock");

@@ -51,11 +51,14 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {0};
     sqlock_result result = {0};
+    struct lk_row row;
     bool is_done;
     int rc;
 
     if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL ||
-        lk_lease_may_be_shared(from) || to->asked.weight > 0)
+        lk_lease_may_be_shared(from) || to->asked.weight > 0 ||
+        (lk_row_may_be_copys(store, from) &&
+         lk_lease_read(store, from, &row, NULL) < 0))
         return SQLOCK_EBUSY;
     rc = send(store, from, to, &run, &result);
     if (run.was_uncertain)

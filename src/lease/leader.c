@@ -37,8 +37,10 @@ int lk_leader_publish(struct lk_store *store, const struct lk_lease *lease,
     lk_argument_text(&arguments, SQLOCK_P_SHOWN, text);
     lk_argument_text(&arguments, SQLOCK_P_SERIAL, digits);
     changed = lk_store_change(store, SQLOCK_SQL_PUBLISH, &arguments, NULL, err);
-    if (changed != 0)
-        return changed < 0 ? changed : 0;
+    if (changed < 0)
+        return changed;
+    if (changed > 0 && !lk_row_may_be_copys(store, lease))
+        return 0;
     /* or the text is there, by an earlier copy of the statement, or a later */
     return lk_lease_read(store, lease, &row, err);
 }

@@ -283,6 +283,34 @@ static void tell(struct lk_store *store, const struct lk_batch *batch)
             lk_bell_tell(store, batch->items[i].lease.key, 0);
 }
 
+/* Read the rows that may be a copy's.  The resolver frees those that are, and
+ * the lease gets a CLIENT_ID that no row has.  Return 0, or why they could not
+ * be read. */
+static int pass_over_copies(struct lk_store *store, struct lk_batch *batch,
+                            sqlock_error *err)
+{
+    bool is_needed = false;
+    int rc;
+
+    for (size_t i = 0; i < batch->count; i++)
+        is_needed |= lk_row_may_be_copys(store, &batch->items[i].lease);
+    if (!is_needed)
+        return 0;
+    rc = lk_rows_read(store, batch, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_lease *lease = &batch->items[i].lease;
+
+        if (!lk_row_may_be_copys(store, lease) ||
+            lk_row_judge(store, &batch->items[i].row, lease, LK_NEVER, false) !=
+                LK_VERDICT_LOST)
+            continue;
+        lk_resolver_add_claim(store, lease, lk_boottime_ns());
+        lease->believed.fate = LK_CLAIM_ANSWERED;
+        lk_store_client_id(store, 0, lease->client_id);
+    }
+    return rc;
+}
+
 static int release(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
@@ -297,7 +325,9 @@ static int release(struct lk_store *store, struct lk_batch *batch,
     bool was_uncertain;
     int rc;
 
-    rc = send(store, batch, &run, &has_rung, &result, err);
+    rc = pass_over_copies(store, batch, err);
+    if (rc == 0)
+        rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);
         return release_parts(store, batch, rc, err);

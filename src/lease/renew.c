@@ -103,6 +103,7 @@ static void judge(const struct lk_store *store, const struct lk_batch *batch,
         store, asked_boot_ns, remaining_us, lease->asked.ttl_ms);
 }
 
+/* Judge by the rows what was not renewed, or may be a copy's. */
 static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
                           bool tells_passed, sqlock_error *err)
 {
@@ -114,6 +115,10 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
             judge(store, batch, &batch->items[i], tells_passed, asked_boot_ns);
+        else if (lk_row_may_be_copys(store, &batch->items[i].lease))
+            batch->items[i].rc =
+                lk_row_judge(store, &batch->items[i].row,
+                             &batch->items[i].lease, LK_NEVER, false);
     return rc;
 }
 
@@ -142,7 +147,8 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_is_divisible(batch, rc))
         return lk_batch_send_parts(store, batch, lk_batch_renew, rc, err);
     for (size_t i = 0; i < batch->count; i++)
-        is_complete = is_complete && batch->items[i].rc == 0;
+        is_complete = is_complete && batch->items[i].rc == 0 &&
+                      !lk_row_may_be_copys(store, &batch->items[i].lease);
     if (rc == 0 && !is_complete)
         rc = read_unrenewed(store, batch, tells_passed, err);
     return rc;

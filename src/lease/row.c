@@ -162,6 +162,13 @@ static bool is_there(const struct lk_store *store, const struct lk_row *row,
             lease->answered.token == 0 || row->token == lease->answered.token);
 }
 
+bool lk_row_may_be_copys(const struct lk_store *store,
+                         const struct lk_lease *lease)
+{
+    return lease->believed.fate == LK_CLAIM_LATE &&
+           store->layout == SQLOCK_LAYOUT_SQLOCK;
+}
+
 /* Return whether the release of an exclusive lease has freed the row.  Where
  * it was answered, and rows are kept, it has deleted none. */
 static bool is_freed(const struct lk_store *store, const struct lk_row *row,

@@ -66,6 +66,12 @@ enum lk_verdict lk_row_judge(const struct lk_store *store,
                              const struct lk_lease *lease,
                              int64_t first_sent_ns, bool was_uncertain);
 
+/* Return whether the row may have the CLIENT_ID by a copy of the claim that
+ * came late, when others had had the lock: statements about the lease change
+ * that row, too, and only the token tells it (lk_row_judge()). */
+bool lk_row_may_be_copys(const struct lk_store *store,
+                         const struct lk_lease *lease);
+
 /* Find the row of a key in a batch; NULL: the key is not in it. */
 const struct lk_row *lk_row_of(const struct lk_batch *batch, const char *key);
 

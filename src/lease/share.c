@@ -68,8 +68,11 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
     struct lk_lease_arguments arguments;
     struct lk_run run = {.is_repeatable = true};
     int64_t asked_boot_ns = lk_boottime_ns();
+    struct lk_row row;
     int rc = lk_share_check(store, 1, LK_NO_LIMIT, err);
 
+    if (rc == 0 && lk_row_may_be_copys(store, lease))
+        rc = lk_lease_read(store, lease, &row, err);
     if (rc < 0)
         return rc;
     shared.asked.weight = 1;

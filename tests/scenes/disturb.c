@@ -15,7 +15,6 @@
 #include "support/tap.h"
 
 #define RULES_MAX 6
-#define VALUES_MAX 40
 
 /* Beside enum tap_call, of stock, whose statements have no names: what makes a
  * change last, a COMMIT or an UPDATE that commits by itself; what begins one;
@@ -87,7 +86,7 @@ struct rule {
 /* A statement that was not sent when it should have been. */
 struct kept {
     const char *text;
-    sqlock_value values[VALUES_MAX];
+    sqlock_value values[LK_PLACES_MAX];
     size_t count;
 };
 
@@ -190,7 +189,7 @@ static bool hits(struct rule *rule, const struct tap_event *event,
 static void keep(const struct tap_event *event)
 {
     tap.kept = (struct kept){.text = event->text, .count = event->count};
-    for (size_t i = 0; i < event->count && i < VALUES_MAX; i++) {
+    for (size_t i = 0; i < event->count && i < LK_PLACES_MAX; i++) {
         tap.kept.values[i] = event->parameters[i];
         if (event->parameters[i].type == SQLOCK_TEXT)
             tap.kept.values[i].text = strdup(event->parameters[i].text);
