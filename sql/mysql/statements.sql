@@ -149,10 +149,10 @@ UPDATE INT_LOCK
 -- a later assignment, what an earlier one has set.  MariaDB returns also how
 -- much longer the row is taken, whether its holder is sqlock's, and who has it
 -- and waits; on MySQL the row is read for that; there a parameter in the
--- comment would be one too many.  Those who enqueue come one after another
--- through a gate before they ask for the row: InnoDB gives a row on to one of
--- hundreds who wait for it in a time that grows with the square of their
--- number, so of 250 who came within half a second none was served.
+-- comment would be one too many.  Those who enqueue, or wait to share, come one
+-- after another through a gate before they ask for the row: InnoDB gives a row
+-- on to one of hundreds who wait for it in a time that grows with the square of
+-- their number, so of 250 who came within half a second none was served.
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER,
     FENCE, LOCK_NAME, HOLDER, QUEUE)
   VALUES (:key, :region, :client, {now}, {new_end}, LAST_INSERT_ID({now_us}),
@@ -204,8 +204,8 @@ CONCAT('["', :client, '",', {until}, ',', {now_us}, ',"000000","', :shown,
 
 -- ---- define holder_at_gate
 IF({has_gate}, IF({has_bell}, :holder, NULL), NULL)
--- ---- define group_with_bell (sqlock)
-IF({has_bell}, CONCAT({group}, ' shared'), NULL)
+-- ---- define group_at_gate (sqlock)
+IF({has_gate}, IF({has_bell}, CONCAT({group}, ' shared'), NULL), NULL)
 -- ---- define gate
 CONCAT('sqlock:', :key)
 -- ---- define has_gate (queue)
@@ -485,7 +485,7 @@ coalesce(SUM(IF(q_weight = 0, 1000000000, q_weight)), 0)
 INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, FENCE,
     LOCK_NAME, HOLDER, SHARERS, EXPIRED_AFTER)
   VALUES (:key, :region, {group}, {now}, LAST_INSERT_ID({now_us}), :name,
-    {group_with_bell}, CONCAT({new_group}, LPAD(:permits, 6, '0'),
+    {group_at_gate}, CONCAT({new_group}, LPAD(:permits, 6, '0'),
     {its_first}, LPAD({now_us}, 19, '0'), '","', :shown, '"],0]}'), {new_end})
   ON DUPLICATE KEY UPDATE
     QUEUE = IF({is_waited_for}, QUEUE, NULL),
@@ -512,10 +512,11 @@ INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, FENCE,
       ELSE {new_end} END,
     CLIENT_ID = IF(LAST_INSERT_ID() = 0, CLIENT_ID, SUBSTR(SHARERS, 7, 36)),
     FENCE = IF(QUEUE IS NULL OR LAST_INSERT_ID() = 0, FENCE,
-      FENCE + 0 * LAST_INSERT_ID(LAST_INSERT_ID() | 4611686018427387904))
+      FENCE + 0 * LAST_INSERT_ID(LAST_INSERT_ID() | 4611686018427387904)),
+    LOCK_NAME = {name_past_gate}
   /*M!100500 RETURNING IF(LAST_INSERT_ID() = 0, NULL,
       LAST_INSERT_ID() & 4611686018427387903),
-    QUEUE IS NOT NULL, 0, TIMESTAMPDIFF(MICROSECOND, {now},
+    {is_waited_past_gate}, 0, TIMESTAMPDIFF(MICROSECOND, {now},
       IF(CLIENT_ID IS NULL, CREATED_DATE, EXPIRED_AFTER)),
     coalesce(LEFT(HOLDER, 36) = CLIENT_ID, CLIENT_ID IS NULL), CLIENT_ID,
     QUEUE, IF(LAST_INSERT_ID() = 0, SHARERS, LEFT(SHARERS, 56)) */;
