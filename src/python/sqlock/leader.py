@@ -155,12 +155,7 @@ class Leader(_Election, Ending):
 
     def resign(self) -> None:
         """Let the next candidate lead: as :meth:`Lease.release`."""
-        lease = self.lease
-        try:
-            lease.release()
-        finally:
-            if lease._is_released:
-                self._end()
+        self.lease.release()
 
     def publish(self, text: str) -> None:
         """Publish a text of at most 1024 bytes, such as an address, in place of
@@ -218,12 +213,7 @@ class AsyncLeader(_Election, AsyncEnding):
 
     async def resign(self) -> None:
         """As :meth:`Leader.resign`."""
-        lease = self.lease
-        try:
-            await lease.arelease()
-        finally:
-            if lease._is_released:
-                self._end()
+        await self.lease.arelease()
 
     async def publish(self, text: str) -> None:
         """As :meth:`Leader.publish`.  Once begun it is carried out, also when

@@ -6,6 +6,8 @@ from decimal import Decimal
 import pytest
 
 import sqlock
+from sqlock.lease import acquire_options
+from sqlock.registry import _options
 
 BIG = 2**63
 HUGE = 10**400  # as a float it would be infinite
@@ -85,6 +87,57 @@ OPTIONS = [
     ({"peer_ttl": 1e6}, "peer_ttl_ms is 1000000000"),
     ({"pool_size": 10**6}, "pool_size is 1000000"),
 ]
+
+
+def fields(struct):
+    """What differs from the default."""
+    found = {name: getattr(struct, name) for name, *_ in struct._fields_[1:]}
+    return {n: v for n, v in found.items() if v and not hasattr(v, "argtypes")}
+
+
+def test_each_option_has_its_field():
+    given = {"region": "a", "table_prefix": "b", "note": "c", "pool_size": 2}
+    times = ["ttl", "margin", "connect_timeout", "statement_timeout", "poll"]
+    times += ["renew_period", "peer_ttl"]
+    given.update({name: i + 1.0001 for i, name in enumerate(times)})
+    choices = {"key_rule": "legacy", "no_peers": True, "waiting": "poll"}
+    told = fields(_options(**given, **choices))
+    expected = {name + "_ms": 1001 + 1000 * i for i, name in enumerate(times)}
+    expected.update(region=b"a", table_prefix=b"b", holder_note=b"c", pool_size=2)
+    expected.update(key_rule=1, no_peers=True, waiting=1, ownership=2)
+    assert told == expected
+    told = fields(acquire_options(1, False, 2, True, False, True, 3, 4))
+    assert told.pop("actor")
+    assert told == {
+        "ttl_ms": 1000,
+        "max_hold_ms": 2000,
+        "fenced": True,
+        "mode": 1,
+        "permits": 3,
+        "weight": 4,
+    }
+    told = fields(acquire_options(None, True, None, False, True, False, 0, 0))
+    assert told.pop("actor")
+    assert told == {"auto_renew": True, "fail_fast": True}
+
+
+@pytest.mark.databases("sqlite")
+def test_each_option_of_a_stock_has_its_field(registry, monkeypatch):
+    given = []
+    call = registry._core.call
+
+    def noted(name, *arguments):
+        given.append(arguments[-1])
+        call(name, *arguments)
+
+    names = ["table", "item_column", "quantity_column", "version_column"]
+    monkeypatch.setattr(registry._core, "call", noted)
+    with pytest.raises(sqlock.SchemaError):
+        texts = {name: name[:4] for name in names}
+        registry.stock("optimistic", **texts, batch=2, attempts=3, deadline=4)
+    expected = {name: name[:4].encode() for name in names}
+    expected.update(strategy=2, batch=2, attempts=3, deadline_ms=4000)
+    assert fields(given[0]._obj) == expected
 
 
 @pytest.mark.databases("sqlite")

@@ -8,6 +8,7 @@ import pytest
 
 import sqlock
 from conftest import cancel_after_moment, cancel_all, cancel_at_moments, lose, moment
+from test_stock import operations
 
 
 def test_crosswise_sets_end_and_never_overlap(registry, name):
@@ -281,11 +282,14 @@ def test_tasks_never_oversell(registry, name):
 def test_orders_in_asyncio(registry, name):
     async def main():
         async with await registry.astock("optimistic") as stock:
-            await stock.set(name, 10)
-            await stock.restore(name, 2)
-            left = await stock.deduct_many({name: 1})
-            assert left == {name: 11}
-            assert await stock.restore_many({name: 1}) == {name: 12}
+            orders = [f"{name}/o{i}" for i in range(4)]
+            for _ in range(2):
+                await stock.set(name, 10, order=orders[0])
+                await stock.restore(name, 2, order=orders[1])
+                left = await stock.deduct_many({name: 1}, order=orders[2])
+                assert left == {name: 11}
+                left = await stock.restore_many({name: 1}, order=orders[3])
+                assert left == {name: 12}
             assert await stock.reserve(name + "/1", {name: 2}, 900) == {name: 10}
             assert (await stock.status(name + "/1"))[0] == "reserved"
             await stock.claim(name + "/1")
@@ -301,8 +305,12 @@ def test_orders_in_asyncio(registry, name):
                 async with registry.atransaction() as tx:
                     await stock.deduct(name, 3, tx=tx)
                     assert await stock.read(name, tx=tx) == 7
+                    for method, *arguments in operations(name + "/x"):
+                        await getattr(stock, method)(*arguments, tx=tx)
                     raise ZeroDivisionError
             assert await stock.read(name) == 10
+            with pytest.raises(sqlock.NotFound):
+                await stock.read(name + "/x")
         with pytest.raises(sqlock.SchemaError):
             await registry.astock(
                 table="no_such", item_column="item", quantity_column="quantity"

@@ -116,7 +116,13 @@ def test_a_campaign_without_a_block(registry, other, name):
     wait_until_one_waits(registry, name)
     first.publish("first")
     assert came == []
+    late = other.leader(name, 0)
+    for _ in range(2):  # whoever has lost may campaign again
+        with pytest.raises(sqlock.Busy):
+            late.campaign()
     first.resign()
+    with pytest.raises(sqlock.NotOwner):
+        first.lease
     thread.join()
     assert came[0].token > lease.token and second.leads and not first.leads
     assert first.info().token == came[0].token
@@ -240,8 +246,10 @@ def test_tasks_lead_and_observe(registry, other, name):
             assert (await seen.observe(60)).text == "text"
             assert (await seen.info()).text == "text"
             leader.check()
-            with pytest.raises(sqlock.Busy):
-                await other.aleader(name, 0).campaign()
+            late = other.aleader(name, 0)
+            for _ in range(2):  # whoever has lost may campaign again
+                with pytest.raises(sqlock.Busy):
+                    await late.campaign()
             with pytest.raises(sqlock.Timeout):
                 await seen.observe(0)
         assert await seen.observe(60) is None and await seen.info() is None
@@ -256,6 +264,21 @@ def test_tasks_lead_and_observe(registry, other, name):
             await next_one.resign()
 
     asyncio.run(main())
+
+
+def test_a_closed_loop_observes_nothing(registry, name):
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    task = loop.create_task(registry.aleader(name).observe())
+    while not registry._core.observing:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    loop.close()
+    for _ in range(6000):
+        if not registry._core.observing:
+            break
+        threading.Event().wait(0.01)
+    assert not registry._core.observing
+    del task
 
 
 def test_the_loss_of_the_lease_ends_the_block(registry, other, name):

@@ -1,5 +1,6 @@
 """Stock: exact counts, orders that happen once, reservations."""
 
+import asyncio
 import threading
 
 import pytest
@@ -88,6 +89,30 @@ def test_an_order_happens_once(registry, name):
     assert stock.reap(dry_run=True) == (0, 0)
 
 
+def areap(stock, *arguments, **options):
+    return asyncio.run(sqlock.AsyncStock(stock).reap(*arguments, **options))
+
+
+@pytest.mark.databases("sqlite")  # whose times are numbers
+@pytest.mark.parametrize("reap", [sqlock.Stock.reap, areap])
+def test_orders_are_forgotten(registry, name, reap):
+    stock = registry.stock()
+    stock.set(name, 9)
+    stock.deduct(name, order=name)
+    stock.reserve(name + "/2", {name: 1}, 600)
+    stock.cancel(name + "/2")
+    with registry.transaction() as tx:  # a day ago
+        for table, column in [("ENTRY", "CREATED_AT"), ("RESERVATION", "EXPIRES_AT")]:
+            sql = f"UPDATE INT_STOCK_{table} SET {column} = {column} - {86400 * 10**6}"
+            tx.execute(sql + " WHERE ORDER_ID LIKE ?", [name + "%"])
+    for hours in (25, 23):
+        told = reap(stock, hours * 3600, dry_run=True)
+        assert told == ((0, 0) if hours > 24 else (2, 1))
+        assert stock.deduct(name, order=name).is_duplicate
+    assert reap(stock, 23 * 3600) == (2, 1)
+    assert not stock.deduct(name, order=name).is_duplicate
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_many_threads_never_oversell(registry, name, strategy):
     stock = registry.stock(strategy)
@@ -121,7 +146,9 @@ def test_several_items_or_none(registry, name):
         stock.deduct_many({shoes: 1, laces: 3})
     assert (refused.value.item, refused.value.left) == (laces, 2)
     assert stock.read(shoes) == 1
-    assert stock.restore_many({shoes: 1, laces: 2}) == {shoes: 2, laces: 4}
+    for _ in range(2):
+        together = stock.restore_many({shoes: 1, laces: 2}, order=name)
+        assert together == {shoes: 2, laces: 4}
 
 
 def test_reservations(registry, name):
@@ -141,7 +168,7 @@ def test_reservations(registry, name):
     stock.reserve(orders[2], {name: 2}, ttl=0.001)
     while stock.status(orders[2])[0] == "reserved":
         pass
-    stock.expire()  # only then the quantities have to be back
+    assert stock.expire() > 0  # only then the quantities have to be back
     assert stock.status(orders[2])[0] == "expired"
     assert stock.read(name) == 4
     with pytest.raises(sqlock.LockExpired):
@@ -160,6 +187,39 @@ def test_within_a_transaction(registry, name):
     with registry.transaction() as tx:
         stock.deduct(name, 2, tx=tx)
     assert stock.read(name) == 3
+
+
+def operations(name):
+    """Each operation that may be part of a transaction."""
+    orders = [f"{name}/{i}" for i in range(2)]
+    return [
+        ("set", name, 5),
+        ("restore", name, 1),
+        ("deduct_many", {name: 1}),
+        ("restore_many", {name: 2}),
+        ("reserve", orders[0], {name: 1}, 600),
+        ("reserve", orders[1], {name: 1}, 600),
+        ("claim", orders[0]),
+        ("cancel", orders[1]),
+        ("status", orders[0]),
+        ("read", name),
+    ]
+
+
+def test_each_operation_is_part_of_a_transaction(registry, name):
+    stock = registry.stock()
+    stock.set(name, 9)
+    with pytest.raises(ZeroDivisionError):
+        with registry.transaction() as tx:
+            for method, *arguments in operations(name):
+                told = getattr(stock, method)(*arguments, tx=tx)
+                if method == "status":
+                    assert told == ("claimed", 0)
+            assert told == 6
+            raise ZeroDivisionError
+    assert stock.read(name) == 9
+    with pytest.raises(sqlock.NotFound):
+        stock.status(name + "/0")
 
 
 def test_times_of_stock_may_be_as_long_as_the_default(registry, name):
@@ -187,12 +247,12 @@ def test_what_is_owed_is_known(registry, name):
         tx.execute(
             f"CREATE TABLE {table} (item VARCHAR(90) PRIMARY KEY, quantity BIGINT)"
         )
-        tx.execute(f"INSERT INTO {table} VALUES ('owed', -5)")
+        tx.execute(f"INSERT INTO {table} VALUES ('owed', -5), ('unknown', NULL)")
     try:
         stock = registry.stock(
             table=table, item_column="item", quantity_column="quantity"
         )
-        assert stock.list() == [("owed", -5)]
+        assert stock.list() == [("owed", -5), ("unknown", None)]
         assert stock.read("owed") == -5
         assert stock.restore("owed", 2).left == -3
         with pytest.raises(sqlock.Insufficient) as refused:
