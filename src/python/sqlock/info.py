@@ -34,7 +34,7 @@ class LockInfo(NamedTuple):
     #: Seconds since 1970, by the database's clock.
     acquired_at: Optional[float]
     expires_at: float
-    #: None but where :meth:`Registry.list` reads all regions.
+    #: None but from :meth:`Registry.list`.
     region: Optional[str]
     #: How many processes wait; None on Spring's layouts, where nobody knows.
     waiters: Optional[int]

@@ -392,6 +392,17 @@ def test_a_connection_of_ones_own_is_adopted(registry, url, name):
                     "UPDATE INT_STOCK SET QUANTITY = 2 WHERE ITEM = ?", (name,)
                 )
             assert await stock.read(name) == 2
+            run = connection.cursor().execute
+            run("CREATE TABLE fenced (k TEXT PRIMARY KEY, f INTEGER, o TEXT)")
+            run("INSERT INTO fenced VALUES ('row', 5, 'before')")
+            table = sqlock.Table("fenced", "k", fence_column="f", fence_owner_column="o")
+            async with registry.aadopt(connection) as tx:
+                await tx.fence(table, "row", 7, "me")
+                await tx.leave()
+            assert list(run("SELECT f, o FROM fenced")) == [(7, "me")]
+            run("ROLLBACK")
+            assert list(run("SELECT f, o FROM fenced")) == [(5, "before")]
+            run("DROP TABLE fenced")
             connection.close()
 
     asyncio.run(main())

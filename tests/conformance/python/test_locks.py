@@ -509,7 +509,7 @@ def test_a_child_process_is_refused(registry, name):
 # ---------------------------------------------------------- administration --
 
 
-def test_locks_are_listed(registry, other, name):
+def test_locks_are_listed(registry, other, url, name):
     registry.acquire(name + "-free").release()
     with registry.lock(name + "-held"):
         held = other.list(name + "*")
@@ -520,6 +520,11 @@ def test_locks_are_listed(registry, other, name):
         assert [row.state for row in both] == ["free", "held"]
         assert str(os.getpid()) in both[0].last_holder
         assert both[1].last_holder is None
+        assert other.show(name + "-held").region is None
+        with sqlock.open(url, region=name) as elsewhere:
+            everywhere = elsewhere.list(name + "*", all_regions=True)
+            assert [row.region for row in everywhere] == ["DEFAULT"]
+            assert elsewhere.list(name + "*") == []
         assert len(other.list(name + "*", free=True, limit=1)) == 1
         with pytest.raises(ValueError, match="sort must be one of"):
             other.list(sort="size")
@@ -557,13 +562,25 @@ def test_who_waits_is_listed(registry, other, name):
     waits.join()
 
 
-def test_a_break_names_the_holder(registry, other, name):
+def test_a_break_names_the_holder(registry, other, url, name):
     with registry.lock(name) as lease:
         with pytest.raises(sqlock.Conflict):
             other.break_lock(name, client_id="0" * 36, reason="test")
         with pytest.raises(sqlock.Invalid):
             other.break_lock(name)
+        with pytest.raises(sqlock.Conflict):
+            other.break_lock(name, token=lease.token - 1)
         lease.check()
+    with sqlock.open(url, ttl=3600) as registry:
+        lease = registry.acquire(name)
+        other.break_lock(name, token=lease.token, reason="why", who="me")
+        row = other.show(name)
+        assert row.holder == "broken by me: why" and row.token > lease.token
+        assert row.remaining > 600  # it is not freed before its time
+        other.break_lock(name, client_id=row.client_id, now=True)
+        with pytest.raises(sqlock.LockLost):
+            lease.release()
+    assert other.show(name).state != "held"
     assert other.reap(3600) >= 0
 
 

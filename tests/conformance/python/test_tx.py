@@ -112,6 +112,10 @@ def test_names_are_locked_until_the_end(registry, other, url, name):
             # On SQLite any lock is the file's write lock.
             with other.transaction() as late:
                 assert late.lock([*names, name], skip_locked=True) == {name}
+                assert late.lock(names, skip_locked=True) == set()
+                with pytest.raises(sqlock.Busy):
+                    late.lock([name + "-more", *names], 0)
+                assert late.execute("SELECT 7") == [(7,)]
         except sqlock.Busy:
             assert url.startswith("sqlite:")
     with other.transaction() as tx:
@@ -141,6 +145,28 @@ def test_versions(registry, url, name):
         with registry.transaction() as tx, registry.transaction() as beside:
             tx.lock_row(table, name, share=True)
             beside.lock_row(table, name, 0, share=True)
+
+
+@pytest.mark.databases("postgres", "sqlite")  # MySQL commits by a CREATE
+def test_fences_and_states(registry, name):
+    made, longest = "t" + name.replace("-", ""), "s" * 63
+    table = sqlock.Table(made, "k", "state", "state", "fence", "owner")
+    with registry.transaction() as tx:
+        columns = ["k", "state", "owner"]
+        texts = ", ".join(f"{column} VARCHAR(90)" for column in columns)
+        tx.execute(f"CREATE TABLE {made} ({texts}, fence BIGINT, UNIQUE (k))")
+        tx.execute(f"INSERT INTO {made} VALUES ('row', 'new', 'before', 5)")
+    with registry.transaction() as tx:
+        tx.fence(table, "row", 7, "me")
+        with pytest.raises(sqlock.Conflict):
+            tx.fence(table, "row", 6, "late")
+        assert tx.execute(f"SELECT fence, owner FROM {made}") == [(7, "me")]
+        assert tx.version(table, "row") == "new"
+        assert tx.update(table, "row", "new", {"state": longest}) == longest
+        with pytest.raises(sqlock.Conflict):
+            tx.update(table, "row", "new", {"state": "sold"})
+        assert tx.update(table, "row", longest, {"state": "sold"}) == "sold"
+        tx.execute(f"DROP TABLE {made}")
 
 
 @pytest.mark.parametrize("number", [2**63, 2**64 + 5, -(2**63) - 1])
