@@ -82,8 +82,18 @@ static void test_refuses()
               differs([](auto &how) { how.max_hold = 99s; }) &&
               differs([](auto &how) { how.auto_renew = !how.auto_renew; }) &&
               differs([](auto &how) { how.fenced = !how.fenced; }) &&
-              differs([](auto &how) { how.fail_fast = !how.fail_fast; }),
+              differs([](auto &how) { how.fail_fast = !how.fail_fast; }) &&
+              differs([](auto &how) { how.mode = SQLOCK_SHARED; }),
           "as are mutexes whose options differ");
+    sqlock::acquire_options few;
+    few.mode = SQLOCK_SHARED;
+    few.permits = 2;
+    auto more = few, heavier = few;
+    more.permits = 3;
+    heavier.weight = 2;
+    sqlock::mutex a(registry, "refused/6", few), b(registry, "refused/7", more),
+        c(registry, "refused/8", heavier);
+    check(refused(a, b) && refused(a, c), "also in permits, or their weight");
     check(one.try_lock() && two.try_lock(), "and nothing stays locked");
     one.unlock();
     two.unlock();

@@ -313,6 +313,12 @@ static void test_async()
                 SQLOCK_EINVAL &&
             borrowed.held(),
         "a lease of a mutex is not released by a request");
+    auto assigned = registry.acquire("async assigned", 0s);
+    assigned = std::move(borrowed);
+    check(
+        sqlock::release_async(std::nothrow, std::move(assigned)).error().code ==
+            SQLOCK_EINVAL,
+        "nor one that was assigned");
 }
 
 static void test_async_given_up()
@@ -747,6 +753,11 @@ static void test_tx_rows()
         one.lock({"rows/1"}, 5s);
         check(thrown([&] { two.lock({"rows/1"}, 0s); }) == SQLOCK_EBUSY,
               "a name that is locked is refused");
+        check(one.lock_row(table, item, 5s, true) &&
+                  two.lock_row(table, item, 0s, true) &&
+                  thrown([&] { (void)two.lock_row(table, item, 0s); }) ==
+                      SQLOCK_EBUSY,
+              "a row is shared");
     }
 }
 
@@ -848,16 +859,98 @@ static void test_adopt()
 #endif
 }
 
+/* A table of the application's own.  Only on SQLite, where no rights are needed
+ * to create one. */
+static void test_fences_and_states()
+{
+    const auto registry = open_registry();
+    const sqlock::table table{"CPP_FENCED",         "K",     "STATE",
+                              SQLOCK_VERSION_STATE, "FENCE", "OWNER"};
+    const sqlock::value cut(nul_inside);
+    auto tx = sqlock::transaction::begin(registry);
+    tx.execute("CREATE TABLE CPP_FENCED (K VARCHAR(90) PRIMARY KEY, "
+               "STATE VARCHAR(90), OWNER VARCHAR(90), FENCE BIGINT)");
+    tx.execute("INSERT INTO CPP_FENCED VALUES ('row', 'new', 'before', 5)");
+    tx.fence(table, "row", 7, "me");
+    const auto rows = tx.execute("SELECT FENCE, OWNER FROM CPP_FENCED");
+    check(rows.integer(0, 0) == 7 && rows.text(0, 1) == "me" &&
+              thrown([&] { tx.fence(table, "row", 6, "late"); }) ==
+                  SQLOCK_ECONFLICT,
+          "a fence refuses an old token");
+    const auto read = tx.version(table, "row");
+    check(std::string(read.text) == "new" &&
+              tx.update(table, "row", read, {{"STATE", "sold"}}).text ==
+                  std::string("sold") &&
+              thrown([&] {
+                  (void)tx.update(table, "row", read, {{"STATE", "lost"}});
+              }) == SQLOCK_ECONFLICT,
+          "a state of the application's is a version");
+    check(thrown([&] { (void)tx.lock_row(table, cut, 0s); }) == SQLOCK_EINVAL,
+          "a key with a NUL byte is refused");
+}
+
+static void test_options()
+{
+    sqlock::registry_options of;
+    sqlock::acquire_options how;
+    sqlock::stock_options stock;
+
+    of.region = "a", of.table_prefix = "b", of.holder_note = "c";
+    of.ttl = 1ms, of.margin = 2ms, of.connect_timeout = 3ms;
+    of.statement_timeout = 4ms, of.poll = 5ms, of.renew_period = 6ms;
+    of.peer_ttl = 7ms, of.pool_size = 8, of.key_rule = SQLOCK_KEY_LEGACY;
+    of.waiting = SQLOCK_WAITING_POLL, of.no_peers = true;
+    of.detect_deadlocks = true, of.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    of.event_level = SQLOCK_LEVEL_ERROR;
+    auto out = of.native();
+    check(out.region == of.region && out.table_prefix == of.table_prefix &&
+              out.holder_note == of.holder_note && out.ttl_ms == 1 &&
+              out.margin_ms == 2 && out.connect_timeout_ms == 3 &&
+              out.statement_timeout_ms == 4 && out.poll_ms == 5 &&
+              out.renew_period_ms == 6 && out.peer_ttl_ms == 7 &&
+              out.pool_size == 8 && out.key_rule == of.key_rule &&
+              out.waiting == of.waiting && out.no_peers &&
+              out.detect_deadlocks && out.ownership == of.ownership &&
+              out.event_level == of.event_level,
+          "each option of a registry has its field");
+    of.margin = -1s, of.poll = sqlock::forever, of.ttl = -1s;
+    out = of.native();
+    check(out.margin_ms == 0 && out.poll_ms == UINT32_MAX && out.ttl_ms == 1,
+          "times have bounds");
+    how.ttl = 1ms, how.max_hold = 2ms, how.fenced = how.fail_fast = true;
+    how.mode = SQLOCK_SHARED, how.permits = 3, how.weight = 4;
+    const auto c = how.native();
+    check(c.ttl_ms == 1 && c.max_hold_ms == 2 && c.fenced && c.fail_fast &&
+              c.auto_renew && c.mode == SQLOCK_SHARED && c.permits == 3 &&
+              c.weight == 4,
+          "so has each of an acquisition");
+    stock.strategy = SQLOCK_STOCK_OPTIMISTIC, stock.table = "a";
+    stock.item_column = "b", stock.quantity_column = "c";
+    stock.version_column = "d", stock.batch = 1, stock.attempts = 2;
+    stock.deadline = 3ms;
+    const auto s = stock.native();
+    check(s.strategy == stock.strategy && s.table == stock.table &&
+              s.item_column == stock.item_column &&
+              s.quantity_column == stock.quantity_column &&
+              s.version_column == stock.version_column && s.batch == 1 &&
+              s.attempts == 2 && s.deadline_ms == 3,
+          "and of a stock");
+}
+
 static void test_values()
 {
     const auto registry = open_registry();
     auto tx = sqlock::transaction::begin(registry);
     const char *none = nullptr;
-    auto cast =
-        is("mysql") ? "SELECT CAST(? AS CHAR)" : "SELECT CAST(? AS VARCHAR(9))";
+    auto cast = is("mysql") ? "SELECT CAST(? AS CHAR)"
+                            : "SELECT CAST(? AS VARCHAR(20))";
     const auto rows = tx.execute(cast, none);
     check(rows.size() == 1 && !rows.text(0, 0),
           "a null pointer to a text is null");
+    const auto most = tx.execute(cast, UINT64_MAX);
+    check(most.text(0, 0) == "18446744073709551615" &&
+              thrown([&] { (void)most.integer(0, 0); }) == SQLOCK_EINVAL,
+          "a number of 64 bits is sent as text, and too great for an integer");
     auto one = tx.execute("SELECT 1"), two = tx.execute("SELECT 2");
     one = std::move(two);
     check(one.integer(0, 0) == 2 && two.empty() && two.columns() == 0,
@@ -907,8 +1000,15 @@ static void test_stock()
     auto none = stock.deduct_many(std::nothrow, {{item, 1}, {more, 1}});
     check(!none && none.error().code == SQLOCK_EINSUFFICIENT &&
               none.error().line == 1 && none.error().left == 0 &&
-              stock.read(item) == 5,
+              stock.read(item) == 5 && !both.left,
           "all or none");
+    check(stock.restore_many(std::nothrow, {{item, 1}, {own("none"), 1}})
+                      .error()
+                      .line == 1 &&
+              thrown([&] {
+                  stock.restore_many({{item, 1}, {std::string(nul_inside), 1}});
+              }) == SQLOCK_EINVAL,
+          "of several the one that is not there is told");
     stock.restore_many({{item, 1}, {more, 1}});
     check(stock.read(item) == 6 && stock.read(more) == 1,
           "several are restored together");
@@ -916,6 +1016,11 @@ static void test_stock()
     {
         auto tx = sqlock::transaction::begin(registry);
         stock.deduct(item, 4, std::nullopt, &tx);
+        tx.rollback();
+        check(stock.deduct(std::nothrow, item, 4, std::nullopt, &tx)
+                      .error()
+                      .code == SQLOCK_EINVAL,
+              "one that has ended has no operations");
     }
     check(stock.read(item) == 6, "in a transaction it is part of that");
     bool listed = false;
@@ -1039,6 +1144,14 @@ static void test_once()
               !sqlock::do_once(other, name, 0s, work) && done == 1 &&
               sqlock::is_done(other, name),
           "work is done once");
+    auto first = other.acquire("once later", 0s);
+    auto late = std::async(std::launch::async, [&] {
+        return sqlock::do_once(registry, "once later", patience, work);
+    });
+    (void)is_waited_for(other, "once later");
+    sqlock::record_done(first);
+    first.release();
+    check(!late.get() && done == 1, "nor by one who has waited for it");
     auto lease = registry.acquire("once lost", 0s);
     end_lease(registry, "once lost");
     check(thrown([&] { sqlock::record_done(lease); }) == SQLOCK_ELOST &&
@@ -1060,6 +1173,12 @@ static void test_stats()
     hundred.count = 100;
     hundred.buckets[0] = 7;
     hundred.buckets[3] = 93;
+    hundred.sum_us = 250;
+    sqlock_times longest = {};
+    longest.count = longest.buckets[SQLOCK_STATS_BUCKETS - 1] = 1;
+    check(sqlock::mean(hundred) == 2us && !sqlock::quantile(longest, 0.5) &&
+              !sqlock::quantile(hundred, 1.1),
+          "a mean is of all, and the last bucket has no bound");
     check(sqlock::quantile(hundred, 0.07) == 16us &&
               sqlock::quantile(hundred, 0.08) == 128us,
           "a quantile is the bound of its bucket");
@@ -1103,8 +1222,11 @@ int main(int argc, char **argv)
         test_retry();
         test_adopt();
         test_stock();
-        if (is("sqlite"))
+        if (is("sqlite")) {
             test_quantity_below_zero();
+            test_fences_and_states();
+        }
+        test_options();
         test_reservations();
         test_once();
         test_stats();

@@ -143,7 +143,9 @@ def test_a_transaction_commits_or_rolls_back(registry, name):
         with pytest.raises(ZeroDivisionError):
             async with registry.atransaction() as tx:
                 await tx.execute(change, (99, name))
+                inner = tx._tx
                 raise ZeroDivisionError
+        assert inner._pointer is None
         async with registry.atransaction() as tx:
             await tx.execute(change, (99, name))
             await tx.rollback()
@@ -185,6 +187,9 @@ def test_rows_and_versions_in_a_transaction(registry, url, name):
             async with registry.atransaction() as tx, registry.atransaction() as two:
                 await tx.lock_row(table, name, 60, share=True)
                 await two.lock_row(table, name, 0, share=True)
+                assert await tx.lock(name, 60) == {name}
+                taken = await two.lock([name, name + "/b"], skip_locked=True)
+                assert taken == {name + "/b"}
                 with pytest.raises(sqlock.Busy):
                     await two.lock_row(table, name, 0)
                 await two.rollback()
@@ -395,7 +400,9 @@ def test_a_connection_of_ones_own_is_adopted(registry, url, name):
             run = connection.cursor().execute
             run("CREATE TABLE fenced (k TEXT PRIMARY KEY, f INTEGER, o TEXT)")
             run("INSERT INTO fenced VALUES ('row', 5, 'before')")
-            table = sqlock.Table("fenced", "k", fence_column="f", fence_owner_column="o")
+            table = sqlock.Table(
+                "fenced", "k", fence_column="f", fence_owner_column="o"
+            )
             async with registry.aadopt(connection) as tx:
                 await tx.fence(table, "row", 7, "me")
                 await tx.leave()

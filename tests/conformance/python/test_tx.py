@@ -30,6 +30,9 @@ def test_statements_and_their_rows(registry):
             tx.execute("SELECT ?", [1.5])
         with pytest.raises(ValueError):
             tx.execute("SELECT ?", [2**63])
+        with pytest.raises(sqlock.Invalid, match="commit it or roll it back"):
+            tx.leave()
+        assert tx.execute("SELECT 1") == [(1,)]
     with pytest.raises(sqlock.Closed):
         tx.execute("SELECT 1")
     with pytest.raises(sqlock.SchemaError):
@@ -242,6 +245,12 @@ def test_psycopg2(registry, url, name):
     assert stock.read(name) == 3
     with pytest.raises(sqlock.Closed):
         registry.adopt(connection)
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    with pytest.raises(ZeroDivisionError):
+        with registry.adopt(connection):
+            connection.close()
+            raise ZeroDivisionError
 
 
 def test_connections_that_keep_their_handle(registry):
