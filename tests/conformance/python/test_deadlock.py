@@ -280,8 +280,12 @@ def test_a_greenlet_waits_without_stopping_the_loop(url, name, runtime):
         assert program.ends() == (0, "")
 
 
-def test_a_wait_in_a_loop_is_for_others_than_its_readers(registry, name):
+def test_a_wait_in_a_loop_is_for_others_than_its_readers(registry, url, name):
     async def main():
+        async with registry.alock(name):
+            registry.acquire(name + "-2", 60).release()
+            with sqlock.open(url, region=name) as elsewhere:
+                elsewhere.acquire(name, 60).release()
         reader = await registry.aacquire(name, shared=True)
         registry.acquire(name, 60, shared=True).release()
         await reader.arelease()

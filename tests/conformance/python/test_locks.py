@@ -611,6 +611,10 @@ def test_what_happens_is_counted_and_logged(registry, other, name, caplog):
     assert after.granted == before.granted + 2
     assert after.lost + after.expired == before.lost + before.expired + 1
     assert after.wait.number == sum(n for _, n in after.wait.buckets)
+    for times in (after.wait, after.statement):
+        most = sum(bound * n for bound, n in times.buckets if n)
+        assert 0 < times.seconds <= most
+        assert times.seconds >= most / 2 - 16e-6 * times.number
     assert after.connections > 0
     (told,) = [
         record
@@ -631,6 +635,22 @@ def test_each_level_of_the_library_is_one_of_pythons(caplog):
         sqlock.registry._log_event(None, ctypes.pointer(event))
     assert [one.levelno for one in caplog.records] == [10, 10, 20, 30, 40, 40]
     assert caplog.records[0].getMessage() == "of \ufffd"
+
+
+def test_a_prefix_names_all_tables(tmp_path, name):
+    if "sqlite" not in os.environ.get("DRIVERS", "sqlite"):
+        pytest.skip("the library has no driver of SQLite")
+    url = f"sqlite:{tmp_path}/locks.db"
+    for kind in ("schema", "once_schema", "stock_schema"):
+        getattr(sqlock, f"create_{kind}")(url, table_prefix="P_")
+    with sqlock.open(url, table_prefix="P_") as registry:
+        with registry.lock(name) as lease:
+            lease.record_done()
+        assert registry.is_done(name)
+        with registry.stock() as stock:
+            assert stock.set(name, 1).left == 1
+    with pytest.raises(sqlock.SchemaError):
+        sqlock.open(url)
 
 
 def test_what_is_done_once(registry, name):

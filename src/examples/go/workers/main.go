@@ -186,6 +186,10 @@ func wait(registry *sqlock.Registry) error {
 	if _, err = registry.Acquire(ctx, "workers"); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("a wait outlived its context: %v", err)
 	}
+	cancel()
+	if _, err = registry.Acquire(ctx, "free"); err == nil {
+		return errors.New("a lock was taken for a context that is done")
+	}
 	fmt.Println("a wait ends with its context")
 	return lease.Release()
 }
@@ -275,7 +279,8 @@ func outlive(url string) func(*sqlock.Registry) error {
 	}
 }
 
-// A registry that cannot release what it holds is closed all the same.
+// A registry that cannot release what it holds is closed all the same, and a
+// lease that cannot be released says so, whenever it is asked.
 func closeOnce(*sqlock.Registry) error {
 	folder, err := os.MkdirTemp("", "workers")
 	if err != nil {
@@ -293,8 +298,15 @@ func closeOnce(*sqlock.Registry) error {
 	if _, err = registry.Acquire(context.Background(), "lost"); err != nil {
 		return err
 	}
+	lease, err := registry.Acquire(context.Background(), "lost, too")
+	if err != nil {
+		return err
+	}
 	if err = os.Remove(folder + "/locks.db"); err != nil {
 		return err
+	}
+	if lease.Release() == nil || lease.Release() == nil {
+		return errors.New("a lease was released in a file that is gone")
 	}
 	if registry.Close() == nil {
 		return errors.New("a lock was released in a file that is gone")
