@@ -852,6 +852,20 @@ def test_a_block_whose_registry_was_closed_says_so(url, name, many):
             raise ZeroDivisionError
 
 
+@pytest.mark.databases("sqlite")
+def test_a_block_says_that_its_registry_is_in_use(url, name, tmp_path):
+    beside = elsewhere(tmp_path)
+    for raises in (sqlock.InUse, ZeroDivisionError):
+        with pytest.raises(raises):
+            with sqlock.open(url) as registry:
+                held = sqlock.acquire_quorum([registry, beside], name, all=True)
+                if raises is ZeroDivisionError:
+                    raise ZeroDivisionError
+        held.release()
+        registry.close()
+    beside.close()
+
+
 # ------------------------------------------------------------ interpreters --
 
 

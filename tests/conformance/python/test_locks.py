@@ -489,6 +489,8 @@ def test_a_child_process_is_refused(registry, name):
                     lease.downgrade,
                     lambda: lease.id,
                     lease.release,
+                    lease.release,  # it was not let go
+                    lambda: lease.__exit__(None, None, None),
                     registry.close,
                 )
                 for i, use in enumerate(uses):

@@ -60,6 +60,8 @@ def test_a_guard_keeps_a_lost_lease_out(registry, other, name):
             tx.guard(lease)
             with pytest.raises(sqlock.InUse):
                 lease.release()
+            with pytest.raises(sqlock.InUse):
+                lease.__exit__(None, None, None)
             assert lease.held
     other.acquire(name, 0).release()
 
