@@ -166,7 +166,7 @@ class _Handle:
         try:
             native.call("quorum_release", native.out, results)
         except Error as error:
-            native.is_held = error.name in ("EINUSE", "EFORK")
+            native.is_held = error.name == "EINUSE"
             raise
         native.is_held = False
 

@@ -95,6 +95,7 @@ def test_a_quorum_excludes_another(three, others, name):
         with pytest.raises(sqlock.Timeout):
             sqlock.acquire_quorum(others, name, 0.2)
     assert not ours.held and ours.remaining == 0 and ours.held_in == [False] * 3
+    assert set(granted) <= set(ours.tokens)  # of writes that are under way
     with pytest.raises(sqlock.NotOwner):
         ours.check()
     with pytest.raises(sqlock.NotOwner):
@@ -473,7 +474,7 @@ except KeyboardInterrupt:
 # ----------------------------------------------------------------- asyncio --
 
 
-def test_tasks_exclude_each_other(three, name):
+def test_tasks_exclude_each_other(three, others, name):
     inside = []
 
     async def turn():
@@ -486,6 +487,8 @@ def test_tasks_exclude_each_other(three, name):
     async def run():
         await asyncio.gather(*[turn() for _ in range(3)])
         held = await sqlock.aacquire_quorum(three, name, 60, shared=True)
+        other = await sqlock.aacquire_quorum(others, name, 60, shared=True)
+        await other.arelease()
         await held.arelease()
         async with sqlock.aquorum(three, name, 60).shared():
             pass
