@@ -36,6 +36,11 @@ static void test_durations()
               to_ms(std::chrono::hours::max()) == SQLOCK_FOREVER &&
               to_ms(std::chrono::nanoseconds::min()) == 0,
           "the longest and the shortest durations do not overflow");
+    using far =
+        std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
+    check(sqlock::detail::until_ms(far::max()) == SQLOCK_FOREVER &&
+              sqlock::detail::until_ms(far::min()) == 0,
+          "nor do times that are so far away");
 }
 
 /* What the turn of the thread has taken is no more there for the lock. */

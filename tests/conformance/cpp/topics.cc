@@ -35,6 +35,7 @@ static int noted_retry(sqlock_registry *registry, sqlock_tx_fn work,
 #include <vector>
 
 #include <poll.h>
+#include <sys/resource.h>
 #if defined(HAVE_SQLITE)
 #include <sqlite3.h>
 #endif
@@ -87,6 +88,9 @@ static void test_many()
                   !other.try_acquire("many/a"),
               "many are held together");
         all.check();
+        check(sqlock_renew(all.native_handle(1), 600000, nullptr) == 0 &&
+                  all.remaining() < 100s,
+              "the first deadline counts");
         all.renew();
         check(
             sqlock::acquire_many(std::nothrow, other, {"many/c", "many/d"}, 0s)
@@ -348,6 +352,43 @@ static void test_async_given_up()
     check(registry.acquire(std::nothrow, "given up", patience).has_value() &&
               told == 0,
           "nor do those that were granted");
+}
+
+/* A wait that could not be cancelled does not begin. */
+static void test_no_descriptor()
+{
+    const auto registry = open_registry();
+    sqlock::mutex one(registry, "no fd/1"), two(registry, "no fd/2");
+    auto held = registry.acquire("no fd/3", 0s);
+    rlimit limits, none;
+    const auto refused = [](auto call) {
+        return thrown(call) == SQLOCK_ERESOURCE;
+    };
+
+    getrlimit(RLIMIT_NOFILE, &limits);
+    none = limits;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    const bool waits = refused([&] { one.lock(); }) &&
+                       refused([&] { sqlock::scoped_lock both(one, two); });
+    const bool requests =
+        refused([&] {
+            (void)sqlock::acquire_async(registry, "no fd/1", patience);
+        }) &&
+        refused([&] { (void)sqlock::release_async(std::move(held)); });
+#if defined(__cpp_lib_jthread)
+    const bool stops = refused([&] {
+        (void)sqlock::acquire(registry, "no fd/1", patience, std::stop_token());
+    });
+#else
+    const bool stops = true;
+#endif
+    setrlimit(RLIMIT_NOFILE, &limits);
+    check(waits && requests && stops, "without a descriptor none waits");
+    check(held.held() && one.try_lock() && two.try_lock(),
+          "which leaves everything as it was");
+    one.unlock();
+    two.unlock();
 }
 
 /* A release that is dropped after its end, without get(), does not release a
@@ -672,6 +713,9 @@ static void test_tx_guard()
         auto tx = sqlock::transaction::begin(registry);
         tx.guard(many);
         tx.guard(lease);
+        check(many.release(std::nothrow).error().code == SQLOCK_EINUSE &&
+                  many.held() && many.size() == 2,
+              "nor are several");
         tx.execute(update, 3, item);
         tx.commit();
     }
@@ -913,7 +957,7 @@ static void test_options()
               out.detect_deadlocks && out.ownership == of.ownership &&
               out.event_level == of.event_level,
           "each option of a registry has its field");
-    of.margin = -1s, of.poll = sqlock::forever, of.ttl = -1s;
+    of.margin = -1s, of.poll = 1200h, of.ttl = -1s; /* 50 days */
     out = of.native();
     check(out.margin_ms == 0 && out.poll_ms == UINT32_MAX && out.ttl_ms == 1,
           "times have bounds");
@@ -1209,6 +1253,7 @@ int main(int argc, char **argv)
         test_async();
         test_async_given_up();
         test_async_release_given_up();
+        test_no_descriptor();
         test_past_options();
         test_async_lost();
         test_stop();

@@ -454,6 +454,12 @@ def test_many_are_taken_together_or_not_at_all(registry, other, name):
         registry.lock_many("one").__enter__()
 
 
+def test_of_many_the_first_deadline_counts(registry, name):
+    with registry.lock_many([name, name + "-2"]) as leases:
+        leases[0].renew(600)
+        assert 0 < leases.remaining < 100 < leases[0].remaining
+
+
 def test_the_loss_of_one_of_many_raises(registry, other, name):
     names = [f"{name}-{i}" for i in range(3)]
     with pytest.raises(sqlock.LockLost):
