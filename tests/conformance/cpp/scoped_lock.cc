@@ -97,6 +97,10 @@ static void test_refuses()
     check(one.try_lock() && two.try_lock(), "and nothing stays locked");
     one.unlock();
     two.unlock();
+    const sqlock::scoped_lock both(one, two);
+    check(thrown([&] { (void)registry.acquire(two.name(), patience); }) ==
+              SQLOCK_EDEADLOCK,
+          "a thread that waits for one of its own is told");
 }
 
 /* Two threads share two mutexes, given in either order. */

@@ -91,6 +91,9 @@ static void test_many()
         check(sqlock_renew(all.native_handle(1), 600000, nullptr) == 0 &&
                   all.remaining() < 100s,
               "the first deadline counts");
+        check(thrown([&] { (void)registry.acquire("many/a", patience); }) ==
+                  SQLOCK_EDEADLOCK,
+              "a thread that waits for one of its several is told");
         all.renew();
         check(
             sqlock::acquire_many(std::nothrow, other, {"many/c", "many/d"}, 0s)
