@@ -377,15 +377,17 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         return failed(a, rc, err);
     if (taken == NULL)
         return granted(a, err);
-    if (a->hint != LK_HINT_NONE) { /* in vain: the answer says no more */
-        if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-            return not_in_time(a, a->first, err);
+    if (a->hint == LK_HINT_NONE) /* else the answer says no more */
+        lk_patience_end(&a->patience, a->first);
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
+        /* those before it may be dead, and all who come wait too briefly */
+        if (a->hint == LK_HINT_NONE && row->is_shared && row->place > 0)
+            lk_row_wait_look(a->first, a->batch.deadline_ns);
+        return not_in_time(a, a->first, err);
+    }
+    if (a->hint != LK_HINT_NONE)
         return lk_peers_may_try(a->first->slot) ? poll_row(a, err)
                                                 : ask_anew(a);
-    }
-    lk_patience_end(&a->patience, a->first);
-    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-        return not_in_time(a, a->first, err);
     if (lk_row_wait_pass_on(&a->wait, a->first, row))
         return go_to(a, LK_ASKING);
     return wait_for_row(
@@ -578,10 +580,7 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 
     if (rc == 0)
         rc = lk_parts_begin(a->parts, a->count, err);
-    if (rc < 0)
-        (void)end(a, rc);
-    else
-        (void)step(a, err);
+    (void)(rc < 0 ? end(a, rc) : step(a, err));
     if (a->state == LK_QUEUED && a->self.on_wake != NULL) {
         /* set self.until_ns, when to check the holder's lease, or to look */
         set_alarm(a);

@@ -32,8 +32,9 @@ struct lk_row_wait {
 bool lk_row_wait_pass_on(struct lk_row_wait *wait, const struct lk_part *part,
                          const struct lk_row *row);
 
-/* After a refused claim that does not wait: look now and then, in the time that
- * the claim has left, whether its row is over, and pass it on. */
+/* After a refused claim that does not wait any longer: look now and then, until
+ * the deadline, whether its row is over, and pass it on; where it is shared,
+ * call those who wait. */
 void lk_row_wait_look(struct lk_part *part, int64_t deadline_ns);
 
 /* Begin to wait for the row of `part`, as the refused claim has found it, and

@@ -150,7 +150,7 @@ struct lk_slot {
     /* until when a statement with the ticket may arrive that was not answered,
      * CLOCK_BOOTTIME */
     int64_t late_until_ns;
-    int64_t look_ns; /* claims that do not wait look no sooner at the row */
+    int64_t look_ns; /* claims that end refused look no sooner at the row */
     int place; /* of the ticket, when it was seen last; -1: in no row yet */
     /* until when the lease of sqlock's lasts that was last seen in the row, and
      * until when the row, which is gone, is not to be claimed; CLOCK_MONOTONIC,
