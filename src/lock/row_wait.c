@@ -296,6 +296,9 @@ bool lk_row_wait_ends(struct lk_part *part)
     if (part->lease.believed.fate == LK_CLAIM_IN_DOUBT ||
         sqlock_monotonic_ns() < lk_peers_until_ns(part->slot))
         return false;
+    if (lk_ticket_is_late(part->slot))
+        lk_resolver_add_claim(part->slot->store, &part->lease,
+                              lk_boottime_ns());
     leave(part->slot, false);
     return true;
 }
