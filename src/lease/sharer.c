@@ -129,8 +129,6 @@ unsigned lk_sharers_rounds(const char *sharers, bool is_shared,
         /* an exclusive one has room beside nobody */
         int64_t weight = ticket.weight > 0 ? ticket.weight : most + 1;
 
-        if (!is_own && ticket.ends_at_us < now_us)
-            continue;
         if (weight > room) {
             rounds++;
             room = most;
