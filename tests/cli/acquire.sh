@@ -204,6 +204,49 @@ in_a_script() {
     is "so that the helper hears it anyway" "$status" 0
 }
 
+# A command that waits for the reader of its output is killed: nobody has got
+# the id, so the helper gives the lock back.
+untold() {
+    local command
+    mkfifo "$dir/full.$database"
+    exec 8<>"$dir/full.$database"
+    dd if=/dev/zero of="$dir/full.$database" oflag=nonblock bs=4096 2>/dev/null
+    "$SQLOCK" --table-prefix "$prefix" acquire --for $$ untold >&8 \
+        2>"$dir/err" &
+    command=$!
+    helper "$command"
+    until_true is_held untold
+    is "its pipe is full: the lock is held" "$?" 0
+    kill -KILL "$command"
+    wait "$command" 2>/dev/null
+    run run -w 20 untold true
+    is "its id was told to nobody: the lock is given back" "$status" 0
+    exec 8>&-
+}
+
+# The process of --for ends before the lock is free.
+ends_before() {
+    local process waiter
+    hold late
+    sleep 600 &
+    process=$!
+    helper "$process"
+    "$SQLOCK" --table-prefix "$prefix" acquire --for "$process" late \
+        >"$dir/out" 2>"$dir/err" &
+    waiter=$!
+    helper "$waiter"
+    until_true so_many_wait 1 late
+    is "it waits for a process" "$?" 0
+    kill -KILL "$process"
+    wait "$process" 2>/dev/null
+    until_true so_many_wait 0 late
+    is "the process ends: so does the wait" "$?" 0
+    let_go
+    wait "$waiter"
+    is "it has printed nothing" "$?/$(cat "$dir/out")" 64/
+    has "but why" "$(cat "$dir/err")" "--for $process: No such process"
+}
+
 # A waiting `acquire --for` is killed, then the holder releases the lock: no
 # process that the waiter has started takes the lock.  A statement that it has
 # sent may take it for a TTL of 30 s.
@@ -266,8 +309,8 @@ told_while_waiting() {
     is "and has left the queue" "$?" 0
     let_go
 }
-so_many_wait() { # COUNT
-    [ "$(sq show told-waiter --json | json waiters)" = "$1" ]
+so_many_wait() { # COUNT [NAME]
+    [ "$(sq show "${2:-told-waiter}" --json | json waiters)" = "$1" ]
 }
 
 # A signal ends a waiter whose statement never ends.
@@ -403,6 +446,8 @@ for one in $(databases); do
     told_at_the_grant
     told_while_waiting
     in_a_script
+    untold
+    ends_before
     waiting
     case $one in
     # until_commit waits for output that MySQL's client prints only at its end.

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,21 +62,20 @@ static int read_options(const cli *app, run_options *options)
                : CLI_USAGE;
 }
 
+/* Report that the process of --for cannot be observed.  Return an exit status.
+ */
+static int fail_for(int error)
+{
+    cli_error("acquire: --for %d: %s", (int)for_pid, strerror(error));
+    return error == ESRCH ? CLI_USAGE : CLI_SYSTEM;
+}
+
 /* Open a descriptor of the process that --for names; without the option, store
  * -1.  Return CLI_OK, or an exit status after a message. */
 static int open_process(int *pid_fd)
 {
-    int error;
-
-    *pid_fd = -1;
-    if (for_pid == 0)
-        return CLI_OK;
-    *pid_fd = pidfd_open((pid_t)for_pid, 0);
-    if (*pid_fd >= 0)
-        return CLI_OK;
-    error = errno; /* which a message that cannot be written changes */
-    cli_error("acquire: --for %d: %s", (int)for_pid, strerror(error));
-    return error == ESRCH ? CLI_USAGE : CLI_SYSTEM;
+    *pid_fd = for_pid == 0 ? -1 : pidfd_open((pid_t)for_pid, 0);
+    return for_pid == 0 || *pid_fd >= 0 ? CLI_OK : fail_for(errno);
 }
 
 /* ---------------------------------------------------------------- taking -- */
@@ -238,8 +238,8 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
-/* Hear TERM, also where the program ignores it: only that ends a helper, and
- * the parent sends it if it cannot tell the lease's id. */
+/* Hear TERM, also where the program ignores it: only that ends a helper whose
+ * lease is told. */
 static bool hear_term(run_signals *signals)
 {
     (void)close(signals->fd);
@@ -247,20 +247,32 @@ static bool hear_term(run_signals *signals)
     return run_signals_block(signals);
 }
 
-/* Wait until the process of --for ends, a signal comes, or the lease is lost; a
- * thread of the library renews the lease meanwhile. */
+/* Return whether the parent has printed the id, or may yet: it says so by a
+ * byte, and ends without one if nobody has got the id. */
+static bool may_be_told(struct pollfd *parent)
+{
+    char byte;
+
+    if (parent->revents == 0)
+        return true;
+    parent->fd = -1; /* poll() ignores it from now on */
+    return read(LINK_FD, &byte, sizeof byte) == (ssize_t)sizeof byte;
+}
+
+/* Wait until the process of --for ends, a signal comes, the lease is lost, or
+ * its id cannot be told; a thread of the library renews the lease meanwhile. */
 static void hold(holding *held)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
                              {.fd = held->lost_fd, .events = POLLIN},
+                             {.fd = LINK_FD, .events = POLLIN},
                              {.fd = held->signals.fd, .events = POLLIN}};
 
     do {
-        files[0].revents = 0;
-        files[1].revents = 0;
+        files[0].revents = files[1].revents = files[2].revents = 0;
         (void)poll(files, sizeof files / sizeof files[0], -1);
     } while (files[0].revents == 0 && files[1].revents == 0 &&
-             take_signal(&held->signals) == 0);
+             may_be_told(&files[2]) && take_signal(&held->signals) == 0);
 }
 
 static bool is_ignored(int number)
@@ -291,7 +303,6 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
         leave_caller();
         if (hear_term(&held.signals) &&
             write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
-            (void)close(LINK_FD);
             hold(&held);
         }
     }
@@ -314,17 +325,33 @@ static int status_of(pid_t pid)
                                : WEXITSTATUS(status);
 }
 
+/* Wait for the helper's lease, while the process of --for runs: our end tells
+ * the helper to leave the queue, or to give the lock back.  Return CLI_OK, or
+ * an exit status, after a message of ours or the helper's. */
+static int await_lease(pid_t helper, int link_fd, int pid_fd, run_grant *lease)
+{
+    struct pollfd files[] = {{.fd = link_fd, .events = POLLIN},
+                             {.fd = pid_fd, .events = POLLIN}};
+
+    while (poll(files, 2, -1) < 0)
+        continue;
+    if (files[1].revents != 0)
+        return fail_for(ESRCH);
+    return read(link_fd, lease, sizeof *lease) == (ssize_t)sizeof *lease
+               ? CLI_OK
+               : status_of(helper);
+}
+
 static int acquire_for(const cli *app, const run_options *options, int pid_fd)
 {
     run_grant lease = {0};
-    ssize_t got;
     int link[2];
     pid_t parent = getpid();
     pid_t pid;
     int status;
 
-    if (pipe2(link, O_CLOEXEC) != 0)
-        return cli_fail_to("cannot open a pipe", errno);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) != 0)
+        return cli_fail_to("cannot open a socket pair", errno);
     /* Where it is ignored, the kernel keeps no exit status of a child. */
     (void)signal(SIGCHLD, SIG_DFL);
     pid = fork();
@@ -333,14 +360,11 @@ static int acquire_for(const cli *app, const run_options *options, int pid_fd)
     (void)close(link[1]);
     if (pid < 0)
         return cli_fail_to("cannot start a process", errno);
-    do {
-        got = read(link[0], &lease, sizeof lease);
-    } while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof lease)
-        return status_of(pid);
-    status = print(app, &lease);
-    if (status != CLI_OK)
-        (void)kill(pid, SIGTERM); /* nobody has got the lease's id */
+    status = await_lease(pid, link[0], pid_fd, &lease);
+    if (status == CLI_OK)
+        status = print(app, &lease);
+    if (status == CLI_OK)
+        (void)!write(link[0], "", 1); /* for may_be_told() */
     return status;
 }
 
