@@ -92,7 +92,8 @@ usage() {
     while read -r words; do
         # shellcheck disable=SC2086 # they are words
         run $words
-        if [ "$status" -eq 64 ] && [ -z "$out" ] &&
+        # guard-sql prints what keeps a transaction from being committed
+        if [ "$status" -eq 64 ] && [ -z "${out#'sqlock: no guard;'}" ] &&
             [ "$(grep -c '' <<<"$err")" -eq 1 ]; then
             ok "usage: $words"
         else
