@@ -20,6 +20,9 @@ static void owe(struct lk_hold *hold)
 {
     hold->count = 0;
     hold->is_left_behind = true;
+    /* nobody waits for the news, if its release fails */
+    hold->is_to_be_told = false;
+    hold->asked.on_lost = NULL;
     lk_care_end(hold);
 }
 
