@@ -391,10 +391,11 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
         return 0;
     }
     combine->line.quantity = plan_each(combine, there);
-    rc = operation->stock->take_back(operation, err);
-    if (rc > 0) {
+    while ((rc = operation->stock->take_back(operation, err)) > 0) {
         rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_LOCK, &combine->line,
                           &there, err);
+        if (rc < 0)
+            break;
         combine->line.quantity = plan_each(combine, there);
     }
     if (rc >= 0 && combine->line.quantity > 0)
