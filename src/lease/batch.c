@@ -26,6 +26,11 @@ static int by_key(const void *a, const void *b)
 
 void lk_batch_sort(struct lk_batch *batch)
 {
+    qsort(batch->items, batch->count, sizeof *batch->items, by_key);
+}
+
+void lk_batch_sort_parts(struct lk_batch *batch)
+{
     size_t end = batch->count;
 
     for (size_t i = end; i-- > 0;) {

@@ -78,13 +78,15 @@ struct lk_item {
      * gives; or the claim of this part was refused as a whole, or timed out,
      * and has changed nothing */
     bool is_left_out;
+    /* its row is that of a copy of its claim, and is not released */
+    bool is_passed_over;
     /* its part of the batch failed as a whole, which `err` tells */
     bool is_told;
     void *owner; /* for the caller; not used here */
 };
 
 struct lk_batch {
-    /* each key once, as lk_batch_sort() sorts them; those of a claim by key */
+    /* each key once, sorted by key, or as lk_batch_sort_parts() sorts them */
     struct lk_item *items;
     size_t count;
     int64_t deadline_ns;
@@ -113,10 +115,13 @@ struct lk_batch {
     int64_t sent_boot_ns, answered_boot_ns;
 };
 
-/* Sort the leases by key.  Those that may be shares go to the end as they were,
- * since each is a statement of its own, which may wait for a locked row: that
- * is not to take the time of the others. */
+/* Sort the leases by key. */
 void lk_batch_sort(struct lk_batch *batch);
+
+/* The same where they are renewed or released; but those that may be shares go
+ * to the end as they were, since each is a statement of its own, which may wait
+ * for a locked row: that is not to take the time of the others. */
+void lk_batch_sort_parts(struct lk_batch *batch);
 
 /* Make a batch of a copy of one lease.  The item must last as long as the
  * batch, and gets the result. */

@@ -5,7 +5,6 @@
  * A row that has the CLIENT_ID of a claim admits that claim again, so a
  * repetition finds out whether the first copy was carried out (F38 to F42).
  */
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/grace.h"

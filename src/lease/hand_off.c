@@ -1,7 +1,6 @@
 /*
  * hand_off.c - give the lease of one holder to the next, in one statement
  */
-
 #include "base/clock.h"
 #include "lease/bell.h"
 #include "lease/row.h"

@@ -169,6 +169,7 @@ static bool is_ambiguous(const struct lk_store *store,
         lk_row_judge(store, &item->row, &item->lease, first_sent_ns, true);
 
     return item->rc == SQLOCK_ELOST && !item->row.is_broken &&
+           !item->is_passed_over &&
            (verdict == LK_VERDICT_UNKNOWN || verdict == LK_VERDICT_FREED);
 }
 
@@ -305,6 +306,7 @@ static int pass_over_copies(struct lk_store *store, struct lk_batch *batch,
                 LK_VERDICT_LOST)
             continue;
         lk_resolver_add_claim(store, lease, lk_boottime_ns());
+        batch->items[i].is_passed_over = true;
         lease->believed.fate = LK_CLAIM_ANSWERED;
         lk_store_client_id(store, 0, lease->client_id);
     }
@@ -362,7 +364,7 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
     int rc;
 
     if (lk_batch_has_parts(store, batch)) {
-        lk_batch_sort(batch);
+        lk_batch_sort_parts(batch);
         return release_parts(store, batch, 0, err);
     }
     rc = release(store, batch, err);

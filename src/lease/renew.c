@@ -19,9 +19,12 @@ static sqlock_statement_kind kind_of(const struct lk_batch *batch)
                                                     : SQLOCK_SQL_RENEW_MANY;
 }
 
+/* Note that a lease is renewed, unless its row has to tell that. */
 static void renewed(const struct lk_store *store, struct lk_item *item,
                     int64_t sent_boot_ns)
 {
+    if (lk_row_may_be_copys(store, &item->lease))
+        return;
     item->rc = 0;
     item->lease.believed.until_boot_ns =
         lk_believe_until(store, sent_boot_ns, item->lease.asked.ttl_ms);
@@ -91,7 +94,7 @@ static void judge(const struct lk_store *store, const struct lk_batch *batch,
     int64_t cap_us = (int64_t)lease->believed.cap_ms * 1000;
 
     item->rc = lk_row_judge(store, row, lease, LK_NEVER, false);
-    if (item->rc == 0 && tells_passed &&
+    if (item->rc == 0 && tells_passed && !lk_row_may_be_copys(store, lease) &&
         !has_end(row, lease->asked.ttl_ms, batch->now_us,
                  (asked_boot_ns - batch->sent_boot_ns) / 1000))
         item->rc = SQLOCK_EBUSY;
@@ -115,10 +118,6 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc != 0)
             judge(store, batch, &batch->items[i], tells_passed, asked_boot_ns);
-        else if (lk_row_may_be_copys(store, &batch->items[i].lease))
-            batch->items[i].rc =
-                lk_row_judge(store, &batch->items[i].row,
-                             &batch->items[i].lease, LK_NEVER, false);
     return rc;
 }
 
@@ -147,8 +146,7 @@ static int renew(struct lk_store *store, struct lk_batch *batch,
     if (lk_batch_is_divisible(batch, rc))
         return lk_batch_send_parts(store, batch, lk_batch_renew, rc, err);
     for (size_t i = 0; i < batch->count; i++)
-        is_complete = is_complete && batch->items[i].rc == 0 &&
-                      !lk_row_may_be_copys(store, &batch->items[i].lease);
+        is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
         rc = read_unrenewed(store, batch, tells_passed, err);
     return rc;
@@ -195,7 +193,7 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     if (batch->count == 0)
         return 0;
     if (lk_batch_has_parts(store, batch)) {
-        lk_batch_sort(batch);
+        lk_batch_sort_parts(batch);
         return lk_batch_send_parts(store, batch, lk_batch_renew, 0, err);
     }
     rc = renew(store, batch, err);

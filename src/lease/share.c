@@ -90,6 +90,7 @@ int lk_share_downgrade(struct lk_store *store, struct lk_lease *lease,
         return rc;
     if (lease->believed.has_text)
         lk_bell_tell(store, lease->key, 0);
+    lease->believed.has_text = false;
     lease->asked.weight = shared.asked.weight;
     lease->asked.permits = shared.asked.permits;
     lease->believed.may_be_share = false;

@@ -31,7 +31,9 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     int rc;
 
     if (lock == NULL)
-        return lk_error_null(err, "lock");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "lock must not be NULL: what is held no more guards "
+                        "nothing");
     if (&lock->registry->store != store)
         return lk_error(
             err, SQLOCK_EINVAL,

@@ -172,6 +172,7 @@ static void become_share(struct lk_hold *hold, struct lk_lease *lease)
 {
     hold->lease.asked.weight = lease->asked.weight;
     hold->lease.believed.may_be_share = false;
+    hold->lease.believed.has_text = false;
     lease->answered.place = hold->lease.answered.place;
     hold->lease.answered.place = (struct lk_place){0};
     lk_pass_turn(hold->slot);

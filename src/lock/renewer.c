@@ -183,25 +183,28 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
  * the period is: the connection cannot be used after a timeout (F5). */
 #define ANSWER_PART 8
 
-/* Return the shortest TTL of those whose leases a batch renews, of which
- * readers may have one together.  Its period, margin and time to answer are
- * right for the whole batch, because they grow with the TTL. */
-static uint32_t shortest_ttl_ms(const struct lk_batch *batch)
+/* Return the shortest TTL of those that a batch renews, or, of shares, whose
+ * statements may wait for locked rows, of all that wait meanwhile.  Its period,
+ * margin and time to answer are right for all, because they grow with the
+ * TTL. */
+static uint32_t shortest_ttl_ms(const struct lk_renewer *renewer,
+                                const struct lk_batch *batch)
 {
+    bool are_shares = false;
     uint32_t shortest = UINT32_MAX;
-    const struct lk_hold *other;
+    const struct lk_hold *hold;
 
     pthread_mutex_lock(&lk_mutex);
     for (size_t i = 0; i < batch->count; i++) {
-        const struct lk_hold *hold = batch->items[i].owner;
-
-        DL_FOREACH(hold->slot->holds, other)
-        {
-            if ((other == hold || other->renewing.is_listed) &&
-                lk_is_same_lease(other, hold) &&
-                lk_shortest_ttl_ms(other) < shortest)
-                shortest = lk_shortest_ttl_ms(other);
-        }
+        hold = batch->items[i].owner;
+        are_shares = are_shares || lk_is_share(hold);
+        if (lk_shortest_ttl_ms(hold) < shortest)
+            shortest = lk_shortest_ttl_ms(hold);
+    }
+    DL_FOREACH2(renewer->renewing, hold, renewing.next)
+    {
+        if (are_shares && lk_shortest_ttl_ms(hold) < shortest)
+            shortest = lk_shortest_ttl_ms(hold);
     }
     pthread_mutex_unlock(&lk_mutex);
     return shortest;
@@ -250,8 +253,8 @@ static void shorten(struct lk_hold *hold)
 }
 
 /* Apply the results to the holds, and let the others have their turn first the
- * next time, with those to which it did not come; at once if all the time was
- * spent on rows that are locked.  The whole batch came to rc. */
+ * next time, with those to which it did not come; shares at once, if all the
+ * time was spent on rows that are locked.  The whole batch came to rc. */
 static void apply(struct lk_renewer *renewer, struct lk_batch *batch, int rc)
 {
     int64_t now_ns = lk_boottime_ns();
@@ -261,7 +264,7 @@ static void apply(struct lk_renewer *renewer, struct lk_batch *batch, int rc)
         struct lk_item *item = &batch->items[i];
         struct lk_hold *hold = item->owner;
 
-        if (!item->is_left_out || lk_is_outage(item->rc))
+        if (!item->is_left_out || !lk_is_share(hold) || lk_is_outage(item->rc))
             hold->renewing.tried_ns = now_ns;
         if (hold->renewing.is_listed && !item->is_left_out) {
             DL_DELETE2(renewer->renewing, hold, renewing.previous,
@@ -369,11 +372,12 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     int rc;
 
     batch->is_reserved = true;
-    batch->latest_ns = sqlock_monotonic_ns() +
-                       time_to_answer(registry, shortest_ttl_ms(batch));
+    batch->latest_ns =
+        sqlock_monotonic_ns() +
+        time_to_answer(registry, shortest_ttl_ms(renewer, batch));
     batch->deadline_ns =
         lk_sooner(lk_store_deadline(&registry->store), batch->latest_ns);
-    lk_batch_sort(batch);
+    lk_batch_sort_parts(batch);
     rc = lk_batch_renew(&registry->store, batch, &err);
     report_failure(renewer, batch, rc < 0 ? rc : outage_of(batch), &err);
     apply(renewer, batch, rc);

@@ -39,14 +39,18 @@ SCENE_TEST(test_those_not_free_are_told_alone)
             expect_done(&stage->members[i]);
 }
 
-/* A lease that is released late has the key of the one after it. */
+/* A lease that is released late has the key of the one after it; one that may
+ * be a share has its place among the others. */
 SCENE_TEST(test_a_key_is_sent_once)
 {
+    struct member *shared;
     int64_t done = 0;
 
     add_and_begin(stage, RELEASE, FIRST);
     add_and_begin(stage, RELEASE, '2');
-    add_and_begin(stage, RELEASE, '1');
+    shared = add(stage, RELEASE, '1');
+    shared->item.lease.believed.may_be_share = true;
+    begin(shared);
     add_and_begin(stage, RELEASE, '2');
     end_all(stage);
     assert_string_equal(sent, "release 0, releases 12, ");

@@ -8,7 +8,6 @@
  * cannot say which ones to restore afterwards.  So times come from SQLite's own
  * functions, in ms.
  */
-
 #include "base/error.h"
 #include "drivers/sqlite/connection.h"
 
