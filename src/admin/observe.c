@@ -45,12 +45,12 @@ static bool is_same_text(const char *a, const char *b)
 }
 
 /* Return whether both rows, which may be NULL, have the same leader, with the
- * same text. */
+ * same text.  A late copy of a claim has its CLIENT_ID with another token. */
 static bool is_same(const sqlock_info *a, const sqlock_info *b)
 {
     if (a == NULL || b == NULL)
         return a == b;
-    return strcmp(a->client_id, b->client_id) == 0 &&
+    return strcmp(a->client_id, b->client_id) == 0 && a->token == b->token &&
            is_same_text(a->text, b->text);
 }
 

@@ -162,10 +162,6 @@ static int begin_guard(sqlock_tx *tx, sqlock_lock *lock, struct lk_lease *lease,
 {
     struct lk_tx_guard *guards;
 
-    if (lock == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "lock must not be NULL: what is held no more guards "
-                        "nothing");
     guards = realloc(tx->guards, (tx->guard_count + 1) * sizeof *guards);
     if (guards == NULL)
         return lk_error_nomem(err);

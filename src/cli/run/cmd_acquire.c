@@ -300,9 +300,13 @@ static _Noreturn void be_helper(const run_options *options, int link_fd,
     else
         (void)cli_fail_to("cannot prepare a process", errno);
     if (status == CLI_OK) {
+        bool hears = hear_term(&held.signals); /* or stderr has a message */
+
         leave_caller();
-        if (hear_term(&held.signals) &&
+        status = CLI_SYSTEM; /* unless the parent has the lease */
+        if (hears &&
             write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
+            status = CLI_OK;
             hold(&held);
         }
     }

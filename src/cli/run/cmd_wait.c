@@ -67,8 +67,8 @@ static int status_of(const run_options *options, int rc,
         cli_error("\"%s\" is not recorded as done", options->name);
         return CLI_BUSY;
     }
-    return rc == 0 || run_wait_status(rc, err) == CLI_BUSY ? cli_status_of(rc)
-                                                           : cli_fail(err);
+    return cli_status_of(rc) == CLI_BUSY || rc == 0 ? cli_status_of(rc)
+                                                    : cli_fail(err);
 }
 
 /* Return the status, or that of a failure to print. */

@@ -151,8 +151,8 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
 bool run_wait_watches(run_wait *wait, sqlock_registry *registry);
 
 /** Return the exit status for the result of a wait: as cli_status_of(), but
- *  CLI_USAGE for --slots of a lock that has none, CLI_SYSTEM for a limit of
- *  this process, and CLI_DATABASE for SQLOCK_ERETRY: nobody has the lock. */
+ *  CLI_USAGE for --slots of a lock that has none, and CLI_SYSTEM for a limit of
+ *  this process. */
 int run_wait_status(int rc, const sqlock_error *err);
 
 /** Describe the lease of a lock that is held.  @return as sqlock_lease_id() */

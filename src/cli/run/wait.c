@@ -212,7 +212,7 @@ static int silent_ms(const run_wait *wait)
 
 int run_wait_tell(int rc, const sqlock_error *err)
 {
-    if (run_wait_status(rc, err) == CLI_BUSY)
+    if (cli_status_of(rc) == CLI_BUSY)
         cli_error("%s", err->message);
     return rc;
 }
@@ -335,8 +335,6 @@ int run_wait_status(int rc, const sqlock_error *err)
 
     if (rc < 0 && lk_error_is_limit(err))
         return CLI_SYSTEM;
-    if (rc == SQLOCK_ERETRY)
-        return CLI_DATABASE;
     return status == CLI_NO ? CLI_USAGE : status;
 }
 
