@@ -10,7 +10,7 @@ from typing import Tuple, TypeVar, Union
 from . import _native
 from ._block import AsyncEnding
 from .aio import in_thread
-from .errors import Closed, OutOfResources
+from .errors import Closed, Error
 from .lease import Lease, Leases
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction, Value, Version
@@ -192,13 +192,17 @@ class AsyncStock(AsyncEnding):
         self._is_closed = True
         try:
             await in_thread(self._close)
-        except OutOfResources:
+        except Error:
             self._is_closed = False
             raise
 
     def _close(self) -> None:
         self._threads.shutdown(wait=True)
-        self._stock.close()  # after those of the threads of transactions
+        try:
+            self._stock.close()  # after those of the threads of transactions
+        except Error:
+            self._threads = ThreadPoolExecutor(_STOCK_THREADS, "sqlock stock")
+            raise
 
     async def __aenter__(self) -> AsyncStock:
         return self

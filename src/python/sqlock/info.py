@@ -61,6 +61,11 @@ def decoded(value: Optional[bytes]) -> Optional[str]:
     return None if value is None else _native.string(value)
 
 
+def shown(value: Optional[bytes]) -> Optional[str]:
+    """A text that is shown to people, and can be written as UTF-8."""
+    return None if value is None else value.decode("utf-8", "replace")
+
+
 def _lines(value: Optional[bytes]) -> List[str]:
     return [line for line in (decoded(value) or "").split("\n") if line]
 
@@ -100,4 +105,4 @@ def rows_of(rows: Any, count: int) -> List[LockInfo]:
         _native.function("info_free")(rows, count)
 
 
-__all__ = ["LockInfo", "decoded", "info_of", "rows_of"]
+__all__ = ["LockInfo", "decoded", "info_of", "rows_of", "shown"]

@@ -19,7 +19,7 @@ from ._core import waits_aside
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
 from .errors import Busy, Deadlock, InUse, NotFound, call
-from .info import LockInfo, decoded, rows_of
+from .info import LockInfo, rows_of, shown
 from .leader import AsyncLeader, Leader
 from .lease import Handle, Lease, Leases, OnLost, acquire_options
 from .stock import Stock
@@ -95,11 +95,11 @@ def _log_event(context: Any, pointer: Any) -> None:
         log.log(
             _LEVELS[min(max(event.level + 1, 0), 3)],
             "%s",
-            event.text.decode("utf-8", "replace"),
+            shown(event.text),
             extra={
-                "sqlock_event": decoded(event.name),
-                "sqlock_lock": decoded(event.lock),
-                "sqlock_key": decoded(event.key),
+                "sqlock_event": shown(event.name),
+                "sqlock_lock": shown(event.lock),
+                "sqlock_key": shown(event.key),
                 "sqlock_token": event.token,
                 "sqlock_code": event.code,
             },

@@ -49,6 +49,17 @@ def test_a_close_that_outlasts_its_patience_leaves_the_stock_open(
         stock._uses.leave(under_way)
         assert stock.read(name) == 5
 
+    async def close_in_use():
+        async with await registry.astock() as stock:
+            uses = stock._stock._uses
+            uses._calls[under_way] = 0
+            with pytest.raises(sqlock.InUse, match="other threads"):
+                await stock.close()
+            del uses._calls[under_way]
+            assert await stock.read(name) == 5
+
+    asyncio.run(close_in_use())
+
 
 @pytest.mark.databases("sqlite")
 def test_what_is_no_unicode_comes_back_as_it_is(registry, name):
