@@ -9,8 +9,9 @@
  * with `sqlock run` and the database's own command.  TTL, in seconds, is how
  * long the other deployers wait for one that has died; 30 by default.  A lease
  * is not renewed while a migration runs in a transaction: after one that takes
- * longer the deployer takes another turn.  Exit status: 0 all is applied, 1
- * not.
+ * longer the deployer takes another turn.  On SQLite nothing is renewed while
+ * anything writes, so one outside a transaction has to be shorter than TTL.
+ * Exit status: 0 all is applied, 1 not.
  */
 #include <stdio.h>
 #include <stdlib.h>

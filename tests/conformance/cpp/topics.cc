@@ -1085,15 +1085,15 @@ static void test_stock()
               thrown([&] { (void)stock.expire(); }) == SQLOCK_EINVAL &&
               stock.statistics().operations == 0,
           "a stock that was moved from refuses");
-    sqlock::stock_options wrong;
-    wrong.table = "no_such_table";
-    wrong.item_column = "item";
-    wrong.quantity_column = "quantity";
-    check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
+    sqlock::stock_options mistaken;
+    mistaken.table = "no_such_table";
+    mistaken.item_column = "item";
+    mistaken.quantity_column = "quantity";
+    check(thrown([&] { (void)sqlock::stock::open(registry, mistaken); }) ==
               SQLOCK_ESCHEMA,
           "a table that is not there is refused");
-    wrong.table += std::string("\0x", 2);
-    check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
+    mistaken.table += std::string("\0x", 2);
+    check(thrown([&] { (void)sqlock::stock::open(registry, mistaken); }) ==
                   SQLOCK_EINVAL &&
               thrown([] {
                   auto cut = options;

@@ -215,8 +215,10 @@ int group_run_tests(void)
          test = test->next) {
         struct CMUnitTest *to = &tests[group.count++];
 
-        if (group.count == UNITS_MAX)
+        if (group.count > UNITS_MAX) {
+            print_error("%s has too many tests\n", test->file);
             abort();
+        }
         *to = (struct CMUnitTest){.name = test->name,
                                   .test_func = call_unit,
                                   .setup_func = open_unit,
