@@ -285,10 +285,9 @@ static void tell(struct lk_store *store, const struct lk_batch *batch)
 }
 
 /* Read the rows that may be a copy's.  The resolver frees those that are, and
- * the lease gets a CLIENT_ID that no row has.  Return 0, or why they could not
- * be read. */
-static int pass_over_copies(struct lk_store *store, struct lk_batch *batch,
-                            sqlock_error *err)
+ * the lease gets a CLIENT_ID that no row has.  If they cannot be read, they are
+ * released all the same: nobody relies on a copy's. */
+static void pass_over_copies(struct lk_store *store, struct lk_batch *batch)
 {
     bool is_needed = false;
     int rc;
@@ -296,8 +295,9 @@ static int pass_over_copies(struct lk_store *store, struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         is_needed |= lk_row_may_be_copys(store, &batch->items[i].lease);
     if (!is_needed)
-        return 0;
-    rc = lk_rows_read(store, batch, err);
+        return;
+    rc = lk_rows_read(store, batch, NULL);
+    batch->deadline_ns = lk_store_deadline(store); /* of the release */
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_lease *lease = &batch->items[i].lease;
 
@@ -310,7 +310,6 @@ static int pass_over_copies(struct lk_store *store, struct lk_batch *batch,
         lease->believed.fate = LK_CLAIM_ANSWERED;
         lk_store_client_id(store, 0, lease->client_id);
     }
-    return rc;
 }
 
 static int release(struct lk_store *store, struct lk_batch *batch,
@@ -327,9 +326,8 @@ static int release(struct lk_store *store, struct lk_batch *batch,
     bool was_uncertain;
     int rc;
 
-    rc = pass_over_copies(store, batch, err);
-    if (rc == 0)
-        rc = send(store, batch, &run, &has_rung, &result, err);
+    pass_over_copies(store, batch);
+    rc = send(store, batch, &run, &has_rung, &result, err);
     if (lk_batch_is_divisible(batch, rc)) {
         sqlock_result_clear(&result);
         return release_parts(store, batch, rc, err);
