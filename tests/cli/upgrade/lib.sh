@@ -305,6 +305,7 @@ from_earlier() { # LAYOUT COLUMN...
 # A table of before has no view: doctor says so, and a script makes it, while a
 # lock is held.
 without_view() {
+    local ttl=20 # several commands in a row keep SQLite's file locked
     layout=now about="$database: without the view: "
     prefix=UP${$}_now_
     is "is made" "$(status_of sq init)" 0
