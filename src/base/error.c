@@ -31,6 +31,8 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
     length = strlen(text);
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
         text[--length] = '\0';
+    if (length == 0) /* a client library may tell no reason */
+        (void)snprintf(text, sizeof text, "%s", sqlock_strerror(code));
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\n' || text[i] == '\t' || text[i] == '\r')
             text[i] = ' ';

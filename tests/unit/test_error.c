@@ -60,6 +60,14 @@ TEST(test_unknown_codes_have_a_text_too)
     assert_true(check_one_line(sqlock_strerror(0)));
 }
 
+TEST(test_a_message_that_is_empty_is_the_text_of_its_code)
+{
+    sqlock_error err;
+
+    (void)sqlock_error_set(&err, SQLOCK_EBUSY, 0, NULL, "%s", " \n");
+    assert_string_equal(err.message, sqlock_strerror(SQLOCK_EBUSY));
+}
+
 TEST(test_set_fills_and_returns)
 {
     sqlock_error err;
