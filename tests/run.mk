@@ -16,7 +16,7 @@ SUITES ?= unit drivers conformance tx $(filter-out unit drivers \
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli chaos command cpp python grants migration install demo \
+NEEDS_ALL := $(if $(filter cli chaos command cpp python grants migration upgrade install demo \
 	readme tx spring,$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PATTERN choose
