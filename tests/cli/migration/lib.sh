@@ -320,18 +320,25 @@ slow() {
     rm -f "$dir"/out.*
 }
 
+# The files are refused for that reason, in each way to look at them.
+is_refused() { # WHAT REASON HOW...
+    local what=$1 reason=$2 how rest
+    shift 2
+    for how in "$@"; do
+        # shellcheck disable=SC2086 # none, or a word
+        said $how "$dir/files" >/dev/null
+        is "$how $what is refused" "$rest: $(tail -n 1 "$dir/out.files")" \
+            "1: migrate.sh: $reason"
+    done
+}
+
 # Files that cannot be applied are refused, and none is told to be applied that
 # is not.  Called by files().
 unfit() {
-    local how rest
+    local rest
     ln -s nowhere "$dir/files/004_gone.sql"
-    for how in "" status; do
-        # shellcheck disable=SC2086 # none, or a word
-        said $how "$dir/files" >/dev/null
-        is "$how a file that cannot be read is refused" \
-            "$rest: $(tail -n 1 "$dir/out.files")" \
-            "1: migrate.sh: $dir/files/004_gone.sql: it cannot be read"
-    done
+    is_refused "a file that cannot be read" \
+        "$dir/files/004_gone.sql: it cannot be read" "" status
     rm "$dir/files/004_gone.sql"
     case $kind in
     sqlite) rest=.exit ;;
@@ -345,13 +352,8 @@ unfit() {
     rm "$dir/files/004_ends.sql"
     is "and not recorded" "$(count_done)" 3
     echo "-- another" >"$dir/files/003_more.sql"
-    for how in "" --accept status; do
-        # shellcheck disable=SC2086 # none, or a word
-        said $how "$dir/files" >/dev/null
-        is "$how a number that comes twice is refused" \
-            "$rest: $(cat "$dir/out.files")" \
-            "1: migrate.sh: 003_more.sql: its number comes twice"
-    done
+    is_refused "a number that comes twice" \
+        "003_more.sql: its number comes twice" "" --accept status
     rm "$dir/files/003_more.sql"
     printf 'SELECT 1;\n-- the end' >"$dir/files/004_comment.sql"
     printf '%s\nSELECT 1;\n-- the end' "-- outside a transaction" \
