@@ -866,9 +866,10 @@ PRAGMA main.database_list;
 SELECT CLIENT_ID FROM INT_DONE WHERE {row};
 
 -- ---- once record [not prepared]
--- Records that it is done, under a guarded lease.
-INSERT INTO INT_DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME)
-  VALUES (:key, :region, :client, :token, :name);
+-- Records that it is done, under a guarded lease.  The clock is that of leases,
+-- or else work might seem to be done before its lease began.
+INSERT INTO INT_DONE (LOCK_KEY, REGION, DONE_DATE, CLIENT_ID, FENCE, LOCK_NAME)
+  VALUES (:key, :region, {now}, :client, :token, :name);
 
 -- ---- once list [not prepared]
 -- Reads one record, or all of a region.
