@@ -395,12 +395,15 @@ typedef struct sqlock_stock_reap_options {
  *
  * Each statement removes at most 1000 rows, with the other items of their
  * orders, and is committed by itself, so others can sell and reap meanwhile.
+ * Where another transaction has locked such a row, the call waits for it, for
+ * `deadline_ms` of the stock's options at most in each statement.
  * The login needs the right to delete from the tables of entries and of
  * reservations.
  *
  * @param options      NULL: all defaults
  * @param[out] reaped  written in any case; NULL: not wanted
  * @return 0            done
+ *         EBUSY        a row was still locked then
  *         ECANCELED    `progress` has ended it
  *         EUNCERTAIN   the outcome of the last statement is not known
  */

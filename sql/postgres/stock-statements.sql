@@ -90,8 +90,10 @@ INSERT INTO INT_STOCK_ENTRY (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
 -- ---- define entries
 json_to_recordset(:rows::json) AS J (o varchar, l int, i varchar, k varchar,
   q bigint, d bigint, s varchar, b bigint)
--- ---- define orders
-SELECT json_array_elements_text(:rows::json)
+-- ---- define of_orders
+-- As an array, which is made once.  A subselect in IN is run again for each row
+-- where the planner believes that the table is empty.
+ORDER_ID = ANY (ARRAY(SELECT json_array_elements_text(:rows::json)))
 
 -- ---- record
 -- Records the entries of orders, but none that is there already.  A subquery
@@ -111,7 +113,7 @@ WITH U AS ({deducted} AS remains), E AS ({new_entries} U.remains + J.b, {now}
 -- Reads what orders were answered.
 SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
   FROM INT_STOCK_ENTRY
-  WHERE ORDER_ID IN ({orders})
+  WHERE {of_orders}
   ORDER BY ORDER_ID, LINE;
 
 -- ---- undo
@@ -143,7 +145,7 @@ SELECT E.ORDER_ID, (extract(epoch FROM E.CREATED_AT) * 1000000)::bigint, E.LINE,
 -- ---- forget entries
 -- Deletes old entries of orders.
 DELETE FROM INT_STOCK_ENTRY
-  WHERE ORDER_ID IN ({orders}) AND CREATED_AT <= {long_ago};
+  WHERE {of_orders} AND CREATED_AT <= {long_ago};
 
 -- =========================================================== reservations ====
 
@@ -202,5 +204,5 @@ SELECT R.ORDER_ID
 -- ---- forget reservations
 -- Deletes reservations that ended long ago.
 DELETE FROM INT_STOCK_RESERVATION
-  WHERE ORDER_ID IN ({orders}) AND STOCK = :stock AND STATE <> 'R' AND
+  WHERE {of_orders} AND STOCK = :stock AND STATE <> 'R' AND
     EXPIRES_AT <= {long_ago};

@@ -316,6 +316,25 @@ static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
     return outcome(op, rc, was_uncertain, err);
 }
 
+int lk_stock_do_again(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                      const struct lk_stock_arguments *arguments,
+                      int64_t *affected, sqlock_error *err)
+{
+    struct lk_retry retry;
+    sqlock_error own = {0};
+    int rc;
+
+    lk_retry_begin(
+        &retry, &retrying,
+        lk_after_ms(sqlock_monotonic_ns(), op->stock->options.deadline_ms));
+    do {
+        if (op->attempts++ > 0)
+            atomic_fetch_add(&op->stock->retries, 1);
+        rc = lk_stock_do(op, kind, arguments, affected, &own);
+    } while (lk_retry_goes_on(&retry, rc));
+    return lk_error_pass(err, &own, rc);
+}
+
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
                  lk_stock_body body, sqlock_error *err)
 {

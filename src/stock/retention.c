@@ -81,7 +81,7 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
     lk_stock_arguments_of(&op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
     lk_stock_argument_integer(&arguments, SQLOCK_SP_AGE, reap->age_us);
-    rc = lk_stock_do(&op, kind, &arguments, &affected, err);
+    rc = lk_stock_do_again(&op, kind, &arguments, &affected, err);
     *removed += affected;
     return rc;
 }

@@ -182,6 +182,12 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
+/* Send a statement as lk_stock_do(), by itself, until it is carried out or no
+ * time is left: others may have locked its rows. */
+int lk_stock_do_again(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                      const struct lk_stock_arguments *arguments,
+                      int64_t *affected, sqlock_error *err);
+
 /* --- orders.c --- */
 
 /* Write the entry of a line as an object of a JSON array of entries, see
