@@ -51,15 +51,20 @@ void workers_start(struct workers *workers, unsigned count,
 #define JOIN_S (TEST_SECONDS / 2)
 #define JOIN_CAMPAIGN_S 6000
 
-static bool end(struct worker *worker)
+static struct timespec latest_end(void)
 {
     struct timespec until;
-    int rc;
 
     /* ThreadSanitizer knows no pthread_clockjoin_np(). */
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += check_scale(JOIN_S, JOIN_CAMPAIGN_S) * SLOWNESS;
-    rc = pthread_timedjoin_np(worker->thread, NULL, &until);
+    return until;
+}
+
+static bool end(struct worker *worker, const struct timespec *until)
+{
+    int rc = pthread_timedjoin_np(worker->thread, NULL, until);
+
     if (rc == ETIMEDOUT)
         print_error("worker %u waits, and has not ended by now\n",
                     worker->index);
@@ -72,13 +77,16 @@ static bool end(struct worker *worker)
     return false;
 }
 
+/* All have the same time: several that wait for one that has failed must not
+ * keep its report from being printed. */
 void workers_join_at(struct workers *workers, const char *file, int line)
 {
+    struct timespec until = latest_end();
     bool ok = true;
     unsigned i;
 
     for (i = 0; i < workers->count; i++)
-        if (!end(&workers->one[i]))
+        if (!end(&workers->one[i], &until))
             ok = false;
     (void)pthread_barrier_destroy(&workers->gate);
     if (!ok)
@@ -96,7 +104,9 @@ void worker_start(struct worker *worker, int (*body)(struct worker *),
 
 void worker_join_at(struct worker *worker, const char *file, int line)
 {
-    if (!end(worker))
+    struct timespec until = latest_end();
+
+    if (!end(worker, &until))
         _fail(file, line);
 }
 
