@@ -124,17 +124,15 @@ static int poll_row(struct lk_acquisition *a, sqlock_error *err)
 static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
-    if (!may_wait(a)) {
+    lk_patience_end(&a->patience, part);
+    /* Of a wait, too: a row that a transaction keeps locked may look free all
+     * the time. */
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
         lk_row_wait_look(part, a->batch.deadline_ns);
         return not_in_time(a, part, err);
     }
-    lk_patience_end(&a->patience, part);
     lk_retreat_to(a, part, false);
     lk_kept_set_back(a);
-    /* Check the deadline here, not only while waiting: a row that a transaction
-     * keeps locked may look free all the time. */
-    if (sqlock_monotonic_ns() >= a->self.deadline_ns)
-        return not_in_time(a, part, err);
     part->rc = SQLOCK_EBUSY;
     part->slot->is_contended = true;
     return lk_store_has_tickets(a->store) ? go_to(a, LK_ASKING)
@@ -381,7 +379,8 @@ static int ask(struct lk_acquisition *a, sqlock_error *err)
         lk_patience_end(&a->patience, a->first);
     if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
         /* those before it may be dead, and all who come wait too briefly */
-        if (a->hint == LK_HINT_NONE && row->is_shared && row->place > 0)
+        if (a->hint == LK_HINT_NONE && row->place > 0 &&
+            (row->is_shared || !row->is_taken))
             lk_row_wait_look(a->first, a->batch.deadline_ns);
         return not_in_time(a, a->first, err);
     }
