@@ -137,9 +137,10 @@ TEST(test_peers_and_ours_exclude_each_other_under_load)
 
 #define RUSHERS 4
 /* Polls of 100 ms until the peer must have had the lock, and in how many of
- * those that follow it gets it at least. */
-#define FIRST_POLLS 100
-#define POLLS 60
+ * those that follow it gets it at least.  A row is open for 110 ms now and
+ * then, and a busy machine lets the peer miss that often. */
+#define FIRST_POLLS 300
+#define POLLS 180
 #define LEAST_GRANTS 6
 
 static void pause_ms(long ms)
