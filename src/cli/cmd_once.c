@@ -43,11 +43,11 @@ static json_t *as_json(const sqlock_once_info *row)
 {
     char done[CLI_NUMBER_SIZE];
 
-    return json_pack("{s:o, s:s, s:o, s:I, s:s}", "name",
-                     cli_json_text(row->name), "key", row->key, "done_at",
-                     cli_json_text(cli_time_text(done, row->done_at_us, true)),
-                     "token", (json_int_t)row->token, "client_id",
-                     row->client_id);
+    return json_pack(
+        "{s:o, s:o, s:o, s:I, s:o}", "name", cli_json_text(row->name), "key",
+        cli_json_text(row->key), "done_at",
+        cli_json_text(cli_time_text(done, row->done_at_us, true)), "token",
+        (json_int_t)row->token, "client_id", cli_json_text(row->client_id));
 }
 
 static int print_rows(const cli *app, const sqlock_once_info *rows,

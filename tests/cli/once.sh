@@ -110,6 +110,17 @@ END
     wait "$other"
 }
 
+# Another program has written the record, whose bytes are no UTF-8.
+foreign() {
+    client <<END
+INSERT INTO ${prefix}DONE (LOCK_KEY, REGION, CLIENT_ID, FENCE)
+    VALUES (CAST(X'6bff' AS TEXT), 'foreign', CAST(X'63ff' AS TEXT), 1);
+END
+    run once list --region foreign --json
+    is "a record that is no UTF-8" "$status $(grep -o '\(key\|client_id\)": ".*"' \
+        <<<"$out" | paste -sd ' ')" '0 key": "k\\xff" client_id": "c\\xff"'
+}
+
 # A command that was told to end may not have done its work, though it says so.
 told_to_end() {
     local what keep script expected
@@ -262,7 +273,10 @@ for one in $(databases); do
     use "$one" || continue
     at_once
     min_hold
-    [ "$one" != sqlite ] || done_meanwhile
+    if [ "$one" = sqlite ]; then
+        done_meanwhile
+        foreign
+    fi
 done
 if use "$(databases | head -n 1)"; then
     table
