@@ -9,7 +9,7 @@
 
 #include "suite.h"
 
-TEST_WITH(test_fails_in_a_transaction, .set = "limping")
+TEST_WITH(test_fails_in_a_transaction, .set = SET_LIMPING)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
@@ -22,7 +22,7 @@ TEST_WITH(test_fails_in_a_transaction, .set = "limping")
 
 /* Hang until the suite's alarm.  If LIMPING_FILE names a file, create it, and
  * hang without the alarm. */
-TEST_WITH(test_hangs, .set = "limping")
+TEST_WITH(test_hangs, .set = SET_LIMPING)
 {
     const char *path = getenv("LIMPING_FILE");
 
@@ -37,12 +37,12 @@ TEST_WITH(test_hangs, .set = "limping")
         continue;
 }
 
-TEST_WITH(test_is_killed, .set = "limping")
+TEST_WITH(test_is_killed, .set = SET_LIMPING)
 {
     (void)raise(SIGKILL);
 }
 
-TEST_WITH(test_is_behind_them, .set = "limping")
+TEST_WITH(test_is_behind_them, .set = SET_LIMPING)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);

@@ -115,7 +115,7 @@ static void end_scene(struct scene *scene, int expected)
 }
 
 TEST_WITH(test_F15_a_clock_set_forth_ends_leases_without_a_guard,
-          .databases = ON_SERVERS, .set = "clock")
+          .databases = ON_SERVERS, .set = SET_CLOCK)
 {
     struct scene scene;
 
@@ -134,7 +134,7 @@ TEST_WITH(test_F15_a_clock_set_forth_ends_leases_without_a_guard,
 /* The clock is set back beyond the beginning of the leases: rows last longer
  * than their holders believe, and are renewed. */
 TEST_WITH(test_F15_a_clock_set_back_ends_nothing, .databases = ON_SERVERS,
-          .set = "clock")
+          .set = SET_CLOCK)
 {
     struct scene scene;
 
@@ -150,7 +150,7 @@ TEST_WITH(test_F15_a_clock_set_back_ends_nothing, .databases = ON_SERVERS,
 }
 
 TEST_WITH(test_F15_a_step_within_the_margin_ends_nothing,
-          .databases = ON_SERVERS, .set = "clock")
+          .databases = ON_SERVERS, .set = SET_CLOCK)
 {
     struct scene scene;
 
@@ -169,7 +169,7 @@ TEST_WITH(test_F15_a_step_within_the_margin_ends_nothing,
 /* The clock is set forward beyond the end of the leases, which are then over
  * for the database: on_lost is called for both locks, and B gets the first. */
 TEST_WITH(test_F15_a_clock_set_beyond_the_lease_is_told,
-          .databases = ON_SERVERS, .set = "clock")
+          .databases = ON_SERVERS, .set = SET_CLOCK)
 {
     struct scene scene;
     int rc;
@@ -263,7 +263,7 @@ static void check_order_after(int ms)
 }
 
 TEST_WITH(test_F15_who_waits_keeps_the_order_when_the_clock_is_set,
-          .databases = ON_SERVERS, .set = "clock")
+          .databases = ON_SERVERS, .set = SET_CLOCK)
 {
     step_to(0);
     check_order_after(-600000);

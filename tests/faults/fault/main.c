@@ -245,7 +245,7 @@ int main(int argc, char **argv)
     if (lane_count != 0)
         lanes.count = (unsigned)lane_count;
     if (clock_file != NULL) {
-        suite.set = "clock";
+        suite.set = SET_CLOCK;
         lanes = with_clock;
     }
     if (program_lists()) {

@@ -23,13 +23,6 @@ static sqlock_layout group_layout;
 static struct fixture fixture;
 static const struct test *running;
 
-static bool is_of(const struct test *test, const struct suite_main *of)
-{
-    return of->set == NULL || test->set == NULL
-               ? of->set == test->set
-               : strcmp(of->set, test->set) == 0;
-}
-
 static int open_group(void **state)
 {
     int rc = fixture_open(&fixture, group_lane->database, group_layout);
@@ -112,7 +105,7 @@ static bool is_contended(const struct test *test, const struct suite_main *of,
 
     if (layouts == 0)
         layouts = IN_SQLOCK;
-    return is_of(test, of) &&
+    return test->set == of->set &&
            (test->databases == 0 ||
             (test->databases & lane->database->bit) != 0) &&
            (layouts & (1u << layout)) != 0 &&
@@ -182,7 +175,7 @@ static void list_tests(void)
 {
     for (const struct test *test = tests_first(); test != NULL;
          test = test->next)
-        if (is_of(test, suite) && program_wants(test->name))
+        if (test->set == suite->set && program_wants(test->name))
             printf("%s\n", test->name);
 }
 

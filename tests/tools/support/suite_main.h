@@ -20,7 +20,7 @@
 struct suite_main {
     const char *name;
     const char *about;  /* see program.h */
-    const char *set;    /* of its tests; see test.h */
+    enum test_set set;  /* of its tests */
     unsigned databases; /* ON_...: with tests; 0: all */
     unsigned layouts;   /* default of tests; 0: IN_SQLOCK */
     unsigned lanes;     /* for each database; 0: one */

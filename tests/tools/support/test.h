@@ -14,6 +14,9 @@
 
 struct fixture;
 
+/* Which suite of a program runs a test. */
+enum test_set { SET_USUAL, SET_CLOCK, SET_LIMPING };
+
 struct test {
     const char *name;
     void (*body)(struct fixture *fixture);
@@ -23,7 +26,7 @@ struct test {
     bool stops_server;  /* no other test may use the server meanwhile */
     bool locks_rows;    /* skipped where row locks are refused (Galera) */
     const void *data;   /* fixture->data while it runs; or NULL */
-    const char *set; /* only the suite that has it runs it; NULL: others do */
+    enum test_set set;
     /* called before and after it in a program without fixtures; or NULL */
     void (*open)(void);
     void (*close)(void);
