@@ -43,8 +43,8 @@ static bool runs_inside(const struct deployment *deployment,
     return migration->is_inside;
 }
 
-/* Begin a transaction on our own connection, guarded by the lease.  Return 0,
- * or -1 after a message. */
+/* Begin a transaction on our own connection, guarded by the lease.  Return 0; 1
+ * if the lease has ended; -1 after a message. */
 static int begin(const struct deployment *deployment, sqlock_tx **tx)
 {
     sqlock_error err;
@@ -56,6 +56,8 @@ static int begin(const struct deployment *deployment, sqlock_tx **tx)
     rc = sqlock_tx_guard(*tx, deployment->lock, &err);
     if (rc < 0) {
         (void)sqlock_tx_rollback(*tx, NULL);
+        if (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED)
+            return 1;
         return complain("the lock", err.message);
     }
     return 0;
@@ -165,8 +167,9 @@ static int apply_outside(const struct deployment *deployment, sqlock_tx *tx,
     if (rc == 0)
         rc = begin(deployment, &tx);
     if (rc == 0)
-        rc = end(tx, record(deployment, tx, migration, DONE));
-    return rc;
+        return end(tx, record(deployment, tx, migration, DONE));
+    /* It may take longer than the TTL each time: no other turn. */
+    return rc > 0 ? complain("the lock", "lost") : rc;
 }
 
 static int apply(const struct deployment *deployment,
@@ -176,8 +179,9 @@ static int apply(const struct deployment *deployment,
     int64_t state;
     int rc;
 
-    if (begin(deployment, &tx) < 0)
-        return -1;
+    rc = begin(deployment, &tx);
+    if (rc != 0)
+        return rc;
     rc = read_state(tx, migration, &state);
     if (rc < 0 || state == DONE) {
         (void)sqlock_tx_rollback(tx, NULL);
@@ -197,7 +201,8 @@ static int apply(const struct deployment *deployment,
     return 0;
 }
 
-/* Wait until the session of the deployer before has ended at the server. */
+/* Wait until the session of the deployer before has ended at the server.
+ * Return as begin(). */
 static int wait_for_session(const struct deployment *deployment)
 {
     const struct timespec pause = {.tv_nsec = 100000000};
@@ -208,7 +213,7 @@ static int wait_for_session(const struct deployment *deployment)
         rc = connection->lock_session(connection->handle);
     while (rc == 0) {
         if (!sqlock_is_held(deployment->lock))
-            return complain("the lock", "lost");
+            return 1;
         (void)nanosleep(&pause, NULL);
         rc = connection->lock_session(connection->handle);
     }

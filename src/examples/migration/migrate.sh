@@ -16,8 +16,8 @@
 #
 # `sqlock run` says whose turn it is, and ends what runs when the lease is lost.
 # That nothing is written even so is the database's to say: a migration is
-# recorded in the transaction that it runs in, with a token that is null, and so
-# refused, unless the lease is still ours.
+# recorded in the transaction that it runs in, with a token and a checksum that are
+# null, and so refused, unless the lease is still ours.
 #
 # A file that must not run in a transaction says so in its first line, "-- outside
 # a transaction"; with MySQL and MariaDB, whose DDL commits by itself, a file that
@@ -159,28 +159,32 @@ mysql)
     ;;
 sqlite)
     begin="BEGIN IMMEDIATE;"
-    now="CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+    # 'now' is truncated to ms: with one more no lease that is over seems to run.
+    now="(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)
+        * 1000 + 1000)"
     share=""
     alone=""
     ;;
 esac
 
-# Our token, or null when the lease is no longer ours; nobody can take it over
+# A value, or null when the lease is no longer ours; nobody can take it over
 # until the transaction ends.
-token="(SELECT FENCE FROM $table WHERE LOCK_KEY = $(quoted "$SQLOCK_KEY")
-    AND REGION = $(quoted "$SQLOCK_REGION") AND FENCE = $SQLOCK_TOKEN
-    AND CLIENT_ID IS NOT NULL AND EXPIRED_AFTER > $now $share)"
+ours() { # VALUE
+    echo "(SELECT $1 FROM $table WHERE LOCK_KEY = $(quoted "$SQLOCK_KEY")
+        AND REGION = $(quoted "$SQLOCK_REGION") AND FENCE = $SQLOCK_TOKEN
+        AND CLIENT_ID IS NOT NULL AND EXPIRED_AFTER > $now $share)"
+}
 
 record() { # VERSION NAME STATE
     echo "DELETE FROM migration_log WHERE version = $1;"
     echo "INSERT INTO migration_log (version, name, state, token)"
-    echo "    VALUES ($1, $(quoted "$2"), $3, $token);"
+    echo "    VALUES ($1, $(quoted "$2"), $3, $(ours FENCE));"
     record_file "$1" "$sum"
 }
 record_file() { # VERSION CHECKSUM
     echo "DELETE FROM migration_file WHERE version = $1;"
     echo "INSERT INTO migration_file (version, checksum, deployer)"
-    echo "    VALUES ($1, '$2', $(quoted "$deployer"));"
+    echo "    VALUES ($1, $(ours "'$2'"), $(quoted "$deployer"));"
 }
 
 runs_inside() { # FILE

@@ -38,6 +38,11 @@ start() {
     helper "$pid"
 }
 
+# Print the token of the last one who had the lock.
+token_of_turn() {
+    ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'"
+}
+
 # Print how many migrations are recorded as done.
 count_done() {
     ask "SELECT COUNT(*) FROM migration_log WHERE state = 2"
@@ -102,8 +107,9 @@ END
         ;;
     esac
 }
-# Shut the gate by a session that keeps it locked until open_gate.
-shut_gate() {
+# Shut the gate by a session that keeps it locked until open_gate; or keep a
+# lock that such a STATEMENT takes.
+shut_gate() { # [STATEMENT]
     local lock keeper=("${client[@]}")
     case $kind in
     postgres) lock="SELECT pg_advisory_lock(4711);" ;;
@@ -113,6 +119,7 @@ shut_gate() {
         keeper=(sqlite3 "$dir/gate.db")
         ;;
     esac
+    lock=${1:-$lock}
     rm -f "$dir/gate" "$dir/gate.out" # which must not be the last one's
     mkfifo "$dir/gate"
     "${keeper[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
@@ -196,7 +203,7 @@ stopped() {
     until_begun
     kill -STOP "$first"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
-        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+        "$(token_of_turn)"
     is "stopped: its lease is ended" "$?" 0
     start c "$dir/steps"
     second=$pid
@@ -252,7 +259,7 @@ stopped_script() {
     kill -STOP "${rest[@]}" 2>/dev/null
     helper "$supervisor" "${rest[@]}"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
-        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+        "$(token_of_turn)"
     is "stopped script: its lease is ended" "$?" 0
     start script "$dir/steps"
     second=$pid
@@ -282,13 +289,49 @@ late() {
     mkdir -p "$inside"
     printf '%s\n' "-- in a transaction" \
         "INSERT INTO migrated_note (n) VALUES (1);" >"$inside/001_inside.sql"
-    MIGRATE_KIND=$kind SQLOCK_REGION=DEFAULT \
-        SQLOCK_KEY=$("$SQLOCK" key migration) \
-        SQLOCK_TOKEN=$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'") \
-        "$script" "$inside" "${client[@]}" >"$dir/out.0" 2>&1
+    run_late() {
+        MIGRATE_KIND=$kind SQLOCK_REGION=DEFAULT \
+            SQLOCK_KEY=$("$SQLOCK" key migration) \
+            SQLOCK_TOKEN=$(token_of_turn) \
+            "$script" "$inside" "${client[@]}" >"$dir/out.0" 2>&1
+    }
+    run_late
     is "late script: it fails" $(($? != 0)) 1
     is "late script: nothing is recorded" "$(count_done)" 0
     is "late script: nor done" "$(ask "SELECT COUNT(*) FROM migrated_note")" 0
+    ask "INSERT INTO migration_log VALUES (1, '001_inside.sql', 2, 1)"
+    run_late
+    is "late script: it fails to record a checksum" $(($? != 0)) 1
+    is "late script: which is not there" \
+        "$(ask "SELECT COUNT(*) FROM migration_file")" 0
+    rm -f "$dir"/out.*
+}
+
+# The lease is broken while its deployer waits for the session of the one before:
+# it takes another turn.
+waiting() {
+    local session broken end=$((SECONDS + 60))
+    case $kind in
+    postgres) session="SELECT pg_advisory_lock(hashtext('migration'));" ;;
+    mysql) session="SELECT GET_LOCK(LEFT(CONCAT('migration.', DATABASE()), 64), 600);" ;;
+    sqlite) return ;;
+    esac
+    forget
+    shut_gate "$session"
+    start c "src/examples/migration/$kind"
+    until SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test \
+        --token "$(token_of_turn)" 2>/dev/null || [ "$SECONDS" -ge "$end" ]; do
+        sleep 0.02
+    done
+    broken=$(token_of_turn)
+    while [ "$(token_of_turn)" = "$broken" ] && is_alive "$pid" &&
+        [ "$SECONDS" -lt "$end" ]; do
+        sleep 0.02
+    done
+    open_gate
+    wait "$pid"
+    is "broken in the wait for a session: another turn" "$?" 0
+    is "broken in the wait for a session: all is applied" "$(count_done)" 4
     rm -f "$dir"/out.*
 }
 
@@ -489,6 +532,7 @@ migrations_on() { # VARIABLE
     stopped
     stopped_script
     late
+    waiting
     slow
     files
     mistakes
