@@ -173,8 +173,12 @@ static enum lk_row_wait_next begin(struct lk_row_wait *wait,
                               lk_after_ms(now, store->options.poll_ms));
         return LK_ROW_WAIT_PARK;
     }
-    if (part->slot->place < 0 || row->place > part->slot->place)
-        wait->look_ns = 0; /* it has come to the end of the queue */
+    /* It has come to the end of the queue, or those before it may keep it out
+     * of a lock that others share now. */
+    if (part->slot->place < 0 || row->place > part->slot->place ||
+        (row->is_shared && !wait->was_shared))
+        wait->look_ns = 0;
+    wait->was_shared = row->is_shared;
     part->slot->place = row->place;
     lk_seen_forget(part->slot);
     lk_seen_note(part->slot, row);

@@ -23,6 +23,7 @@ struct lk_row_wait {
     int64_t renew_ns;             /* when to renew the ticket by a claim */
     uint32_t pause_ms;            /* between the last look and that one */
     bool has_called;              /* the last look has called those before */
+    bool was_shared;              /* the lock, when it was refused last */
     char before[SQLOCK_KEY_SIZE]; /* whose bell was waited for last */
 };
 

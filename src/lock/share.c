@@ -37,6 +37,8 @@ static int downgrade(struct lk_store *store, struct lk_hold *hold,
         return rc;
     (void)lk_place_end(store, &lease->answered.place, false, false);
     note(hold, lease);
+    /* one that has died may be before those who wait to share the lock */
+    lk_bell_ask_to_look(store, &lease->key, 1, 0);
     return 0;
 }
 
