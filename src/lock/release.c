@@ -43,23 +43,6 @@ static void end_share(const struct lk_hold *hold)
     }
 }
 
-/* Leave the session of the share, if it has one, to another that has it: the
- * hold is over then. */
-static void leave_place(const struct lk_hold *hold)
-{
-    struct lk_hold *other;
-
-    DL_FOREACH(hold->slot->holds, other)
-    {
-        if (other == hold || other->state != LK_HOLD_HELD ||
-            !lk_is_same_lease(other, hold) ||
-            other->lease.answered.place.connection != NULL)
-            continue;
-        other->lease.answered.place = hold->lease.answered.place;
-        return;
-    }
-}
-
 /* Others of this process rely on the share of the member, or it is gone:
  * nothing is sent. */
 static int leave_share(struct lk_member *member)
@@ -67,8 +50,6 @@ static int leave_share(struct lk_member *member)
     struct lk_hold *hold = member->hold;
     int rc = hold->lost;
 
-    if (hold->lease.answered.place.connection != NULL)
-        leave_place(hold);
     if (rc == 0) {
         rc = lk_remaining_ns(hold) == 0 ? SQLOCK_EEXPIRED : 0;
         lk_count_over(&member->lock->slot->store->db.stats,

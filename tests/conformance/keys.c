@@ -56,6 +56,8 @@ TEST(test_names_of_every_kind)
         "\xf0\x9f\x94\x92",
         "NULL",
         "0",
+        "7ab1de00-0000-4000-8000-00000000ABCD",
+        "7ab1de00-0000-4000-8000-00000000abcd", /* of the same key */
     };
     size_t i;
 

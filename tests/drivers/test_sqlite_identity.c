@@ -98,6 +98,10 @@ TEST_ON(test_hard_link_is_refused_and_noticed, ON_SQLITE, 0)
     assert_int_equal(unlink(at(&home, "f/b.db")), 0);
     assert_true(is_alive(&home));
     assert_lock_ok(open_name(&home, "f/a.db", &err), &err);
+    assert_int_equal(link(at(&home, "f/a.db-wal"), at(&home, "f/b")), 0);
+    assert_false(is_alive(&home));
+    assert_int_equal(unlink(at(&home, "f/b")), 0);
+    assert_true(is_alive(&home));
     home_remove(&home);
 }
 

@@ -45,6 +45,9 @@ TEST(test_what_may_be_a_secret_is_not)
     check("-p hunter2", " -p ...");
     check("-phunter2", " -p...");
     check("-u anna:hunter2", " -u ...");
+    check("--db-user a --pwd b --secret c --key d --auth e --cred f",
+          " --db-user ... --pwd ... --secret ... --key ... --auth ... --cred "
+          "...");
     check("PGPASSWORD=hunter2 psql", " PGPASSWORD=... psql");
     check("host=db~password=hunter2", " host=...");
     check("u:hunter2@tcp(db)/shop", " ...");

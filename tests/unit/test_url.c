@@ -261,6 +261,8 @@ TEST(test_a_url_of_one_of_several_hosts)
         {"mysql://u@h1:1,h2,[::1]:3/db", 2, "::1", "3"},
         {"postgresql:///db?host=h1,h2&port=7", 1, "h2", "7"},
         {"postgresql://h:1/db?host=h1,h2&port=7,8", 1, "h2", "8"},
+        {"postgresql://h1,h2/db?hostaddr=::1,::2", 1, "h2", NULL},
+        {"postgresql://h1,h2/db?target_session_attrs=primary", 1, "h2", NULL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -276,6 +278,7 @@ TEST(test_a_url_of_one_of_several_hosts)
         assert_true(rows[i].port == NULL ? one.port == NULL
                                          : strcmp(one.port, rows[i].port) == 0);
         assert_int_equal(lk_url_hosts(&one), 1);
+        assert_int_equal(one.count, 0);
         free(host);
         free(port);
         lk_url_clear(&url);
