@@ -309,12 +309,12 @@ TEST_IN_ROUNDS(test_F80_broken_and_nobody_reads, ON_SQLITE, ROUNDS)
     assert_non_null(strstr(job.said, "the command was ended"));
 }
 
-/* A transaction locks the file until two seconds before the lease's end, so
+/* A transaction locks the file until six seconds before the lease's end, so
  * that renewals fail, and succeed again in time.  sqlock's messages about that
  * do not fit into the full pipe: the command goes on all the same. */
 TEST_IN_ROUNDS(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, ROUNDS)
 {
-    static const char *const long_lease[] = {"-t", "8", "--grace", "0", NULL};
+    static const char *const long_lease[] = {"-t", "16", "--grace", "0", NULL};
     struct job job;
     int64_t expires_us;
 
@@ -322,7 +322,7 @@ TEST_IN_ROUNDS(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, ROUNDS)
     job_deafen(&job);
     assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
     expires_us = fixture_row(f, f->name).expires_us;
-    sleep_until_us(expires_us - INT64_C(2000000));
+    sleep_until_us(expires_us - INT64_C(6000000));
     assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
     assert_becomes_true(atomic_load(&job.activity->last_us) > expires_us,
                         PATIENCE_MS);
