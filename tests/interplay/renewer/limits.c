@@ -225,7 +225,7 @@ static void wait_in_vain(struct fixture *f, sqlock_registry *registry)
     sqlock_lock *lock = nth_lock(f, registry, 1);
 
     assert_ok(sqlock_acquire(theirs, 0, NULL, &f->err));
-    assert_fails(SQLOCK_ETIMEDOUT, sqlock_acquire(lock, 500, NULL, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, sqlock_acquire(lock, 1500, NULL, &f->err));
     lock_give(theirs);
     assert_ok(sqlock_acquire(lock, 0, NULL, &f->err));
     lock_give(lock);
@@ -242,8 +242,10 @@ static void be_lessened(struct fixture *f, const char *begin, const char *end)
     sqlock_lock *lock;
 
     /* A statement that takes too long on a busy machine ends its session, and
-     * the login may have no other: it has an eighth of a lease, or this. */
+     * the login may have no other: it has an eighth of a lease, or this; nor is
+     * a poll to be under way when a wait ends. */
     options.statement_timeout_ms = 5000 * SLOWNESS;
+    options.poll_ms = PATIENCE_MS;
     login_make(&login, f, "less");
     grant_rights(&login, f);
     registry = fixture_registry_at(f, login.url, &options);
