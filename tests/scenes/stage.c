@@ -163,18 +163,21 @@ static struct result compare_row(struct play *play, const struct step *step)
               strcmp(named->row.client, before.client) != 0);
 }
 
-/* "lasts L most=MS [longer_than=MS]": the lease ends so long from now. */
+/* "lasts L most=MS [longer_than=MS] [soon]": the lease ends so long from
+ * now. */
 static struct result measure_row(struct play *play, const struct step *step,
                                  const char *name)
 {
     int64_t left_us =
         fixture_row(play->f, name).expires_us - sql_now_us(&play->f->sql);
     const char *least = step_option(step, "longer_than");
+    bool is_other =
+        left_us > 1000 * stage_ms(step, "most") + 1000 ||
+        (least != NULL && left_us < 1000 * stage_ms(step, "longer_than"));
 
-    if (left_us > 1000 * stage_ms(step, "most") + 1000 ||
-        (least != NULL && left_us < 1000 * stage_ms(step, "longer_than")))
+    if (is_other && step_option(step, "soon") == NULL)
         play_fail(play, "it lasts %lld us", (long long)left_us);
-    return is(0);
+    return is(is_other);
 }
 
 /* "shows" waits for a state, unless now=.  Tokens of sqlock's layout are not
