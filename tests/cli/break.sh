@@ -84,7 +84,6 @@ audit() { # LAYOUT
 }
 
 usage() {
-    hold used -t 8
     run break used --reason why
     is "whose lease has to be said" "$status" 64
     run break used --token 1
@@ -92,6 +91,8 @@ usage() {
     run break used --token 1 --reason "$(printf 'r%.0s' {1..81})"
     is "in 80 bytes" "$status" 64
     is_one_line "this is said"
+    run break used --token 1 --reason "$(printf 'r%.0s' {1..80})"
+    is "which may be used up" "$status" 1
     run break used --token 1 --reason ''
     is "an empty reason is none" "$status" 64
     run break used --token 0x1 --reason why
@@ -100,6 +101,9 @@ usage() {
     is "a server's grace is no lock's" "$status" 64
     run break --grace
     is "and needs a reason, too" "$status" 64
+    run break --grace --now --reason why
+    like "and has no holder who notices" "$status $err" "64 *--reason only"
+    hold used -t 8
     run break used --client-id 0 --reason why
     is "another's client id" "$status" 1
     has "the holder is named" "$err" "$(sq show used --json | json client_id)"
@@ -109,6 +113,8 @@ usage() {
     is "its own" "$status" 0
     ends
     is "the old holder is told" "$?" 76
+    run break used --client-id 0 --reason why
+    has "there is none any more" "$err" "the lock is free"
 }
 
 for one in $(databases); do

@@ -39,6 +39,8 @@ tables() {
     is "and without colour" "$(grep -c $'\033' <<<"$out")" 0
     NO_COLOR=1 on_terminal 72 ls --all
     is "NO_COLOR" "$(grep -c $'\033' <<<"$out")" 0
+    NO_COLOR='' on_terminal 72 ls --all
+    like "which may not be empty" "$out" $'*\033[1mNAME*'
     TERM=dumb on_terminal 72 ls --all
     is "TERM=dumb" "$(grep -c $'\033' <<<"$out")" 0
     hold "held-$long" --ttl 20
