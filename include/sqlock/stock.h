@@ -403,7 +403,8 @@ typedef struct sqlock_stock_reap_options {
  * @param options      NULL: all defaults
  * @param[out] reaped  written in any case; NULL: not wanted
  * @return 0            done
- *         EBUSY        a row was still locked then
+ *         EBUSY        a row was still locked then, or a statement takes longer
+ *                      than statement_timeout_ms
  *         ECANCELED    `progress` has ended it
  *         EUNCERTAIN   the outcome of the last statement is not known
  */
@@ -418,7 +419,8 @@ SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
 typedef struct sqlock_stock_stats {
     size_t size;          /* sizeof(sqlock_stock_stats): the struct may grow */
     uint64_t operations;  /* calls that reached the database */
-    uint64_t retries;     /* attempts beyond the first of each */
+    uint64_t retries;     /* attempts beyond the first of each, and of each
+                             statement of a reap */
     uint64_t rounds;      /* COALESCED: statements or transactions for all that
                              wait */
     uint64_t combined;    /* COALESCED: callers that these served */

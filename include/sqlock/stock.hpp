@@ -306,7 +306,7 @@ class stock
     /** Remove orders and reservations that ended longer ago than the retention,
      *  1 hour to 10 years; 0: 90 days.  With @p dry_run remove nothing.  Return
      *  the counts of rows; a failure does not return them, although rows may
-     *  have been removed. */
+     *  have been removed.  Wait for rows that others have locked. */
     sqlock_stock_reaped reap(milliseconds retention = milliseconds{0},
                              bool dry_run = false)
     {

@@ -334,7 +334,7 @@ UPDATE INT_LOCK
 
 -- ---- ask to look (sqlock queue) [not prepared, may be lost]
 -- Asks the first who wait for each item to look at its row in a second: whether
--- the one for whom it is reserved has taken it.
+-- the one for whom it is reserved, or who may share it, has taken it.
 SELECT count(pg_notify('sqlock_' || left(e ->> 0, 8) || substr(e ->> 0, 10, 4),
     (e ->> 0) || '?' || 980 + 20 * place))
   FROM json_array_elements_text(:items::json) AS I (k)

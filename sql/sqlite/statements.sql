@@ -254,7 +254,7 @@ UPDATE INT_LOCK
 
 -- ---- ask to look (sqlock queue) [not prepared]
 -- Asks the first who wait for each item to look at its row in a second: whether
--- the one for whom it is reserved has taken it.
+-- the one for whom it is reserved, or who may share it, has taken it.
 SELECT count(sqlock_ring(substr(json_extract(Q.value, '$[0]'), 1, 8) ||
       substr(json_extract(Q.value, '$[0]'), 10, 4),
     json_extract(Q.value, '$[0]') || '?' || (1000 + 20 * Q.key)))

@@ -48,9 +48,9 @@ int lk_place_run(struct lk_store *store, const struct lk_place *place,
 bool lk_place_end(struct lk_store *store, struct lk_place *place, bool has_rung,
                   bool is_outage);
 
-/* After the rows of those keys were released: ask the first who wait for them
- * to look in a second whether they were taken.  deadline_ns: of the statement;
- * 0: the usual one. */
+/* After the rows of those keys were released, or are shared: ask the first who
+ * wait for them to look in a second whether those before them have died.
+ * deadline_ns: of the statement; 0: the usual one. */
 void lk_bell_ask_to_look(struct lk_store *store, const char *const *keys,
                          size_t count, int64_t deadline_ns);
 

@@ -125,8 +125,8 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
     lk_patience_end(&a->patience, part);
-    /* Of a wait, too: a row that a transaction keeps locked may look free all
-     * the time. */
+    /* Look at the end of a wait, too: a row that a transaction keeps locked may
+     * look free all the time. */
     if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
         lk_row_wait_look(part, a->batch.deadline_ns);
         return not_in_time(a, part, err);

@@ -4,10 +4,12 @@
  */
 #include "sqlock/shared.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "lease/bell.h"
 #include "lease/share.h"
+#include "lease/ticket.h"
 #include "lock/call.h"
 #include "lock/guarded.h"
 
@@ -37,9 +39,19 @@ static int downgrade(struct lk_store *store, struct lk_hold *hold,
         return rc;
     (void)lk_place_end(store, &lease->answered.place, false, false);
     note(hold, lease);
-    /* one that has died may be before those who wait to share the lock */
-    lk_bell_ask_to_look(store, &lease->key, 1, 0);
     return 0;
+}
+
+/* Ask those who wait to share the lock to look whether one is before them that
+ * has died, if they may have waited for long.  Without an answer the lease may
+ * be a share, too. */
+static void ask_to_look(struct lk_store *store, const struct lk_lease *lease,
+                        int rc)
+{
+    if ((rc == 0 || rc == SQLOCK_EUNCERTAIN) &&
+        sqlock_monotonic_ns() >=
+            lk_after_ms(lease->asked.began_ns, LK_RESERVED_MS))
+        lk_bell_ask_to_look(store, &lease->key, 1, 0);
 }
 
 int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
@@ -60,6 +72,7 @@ int sqlock_downgrade(sqlock_lock *lock, sqlock_error *err)
     if (rc == 0) {
         rc = downgrade(store, hold, &lease, &own);
         rc = lk_call_end(lock, hold, rc, &own);
+        ask_to_look(store, &lease, rc);
     }
     lk_cancel_allow(before);
     if (rc == LK_CALL_SHARED) /* perhaps one that is over by now */

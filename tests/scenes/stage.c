@@ -177,7 +177,9 @@ static struct result measure_row(struct play *play, const struct step *step,
 
     if (is_other && step_option(step, "soon") == NULL)
         play_fail(play, "it lasts %lld us", (long long)left_us);
-    return is(is_other);
+    return (struct result){.rc = is_other,
+                           .message =
+                               is_other ? "it lasts for another time" : NULL};
 }
 
 /* "shows" waits for a state, unless now=.  Tokens of sqlock's layout are not

@@ -352,7 +352,8 @@ class Stock(Owned, Block):
         self, retention: Optional[float] = None, *, dry_run: bool = False
     ) -> Tuple[int, int]:
         """Forget orders and reservations that were over that many seconds ago
-        (90 days); how many rows of orders, and how many reservations."""
+        (90 days); how many rows of orders, and how many reservations.  Waits
+        for rows that others have locked, for the stock's deadline."""
         options = _native.StockReapOptions(
             retention_ms=_native.milliseconds(retention, "retention", 2**62),
             dry_run=dry_run,
