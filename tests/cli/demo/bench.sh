@@ -40,14 +40,23 @@ check "to SQLite's files, at least a page for each commit" awk \
     'BEGIN { exit !(ARGV[1] + 0 >= 2 * 4096) }' \
     "$(of_case traffic pair log_bytes)"
 check "while nothing is sent" test "$(of_case traffic pair requests)" = null
+# Of so many pairs that the statements which are sent once do not count: after a
+# stall of the machine there may be few.
+sends_two() {
+    local attempt
+    for attempt in 1 2 3; do
+        measure "--$database" "${!url}" --cases pair --clients 1 \
+            --seconds 0.5 --json "$dir/$database.json" || return
+        [ "$(printf '%.0f' "$(of_case "$database" pair requests)")" != 2 ] ||
+            return 0
+        echo "# attempt $attempt did not send two requests a pair"
+    done
+    return 1
+}
 for database in postgres mysql; do
     url=SQLOCK_TEST_${database^^}_URL
     [ -n "${!url:-}" ] || continue
-    # Of so many pairs that the statements which are sent once do not count.
-    check "what a pair sends to $database" measure "--$database" "${!url}" \
-        --cases pair --clients 1 --seconds 0.5 --json "$dir/$database.json"
-    check "is two requests" test 2 = \
-        "$(printf '%.0f' "$(of_case "$database" pair requests)")"
+    check "what a pair sends to $database is two requests" sends_two
     check "with an answer each, and a record in the log" awk \
         'BEGIN { exit !(ARGV[1] + 0 > 100 && ARGV[2] + 0 > 100) }' \
         "$(of_case "$database" pair wire_bytes)" \

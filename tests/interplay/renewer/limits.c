@@ -242,8 +242,8 @@ static void be_lessened(struct fixture *f, const char *begin, const char *end)
     sqlock_lock *lock;
 
     /* A statement that takes too long on a busy machine ends its session, and
-     * the login may have no other: it has an eighth of a lease, or this; nor is
-     * a poll to be under way when a wait ends. */
+     * the login may get no other.  So statements have much time, and no poll is
+     * under way when a wait ends. */
     options.statement_timeout_ms = 5000 * SLOWNESS;
     options.poll_ms = PATIENCE_MS;
     login_make(&login, f, "less");
