@@ -200,7 +200,8 @@ static int pass_on(struct lk_store *store, const char *key, int64_t deadline_ns,
 
 int lk_row_pass_on(struct lk_store *store, const char *key, int64_t deadline_ns)
 {
-    const sqlock_bell *bell = lk_bell_of(store);
+    /* the driver's: also who polls may meet those who have their bells */
+    const sqlock_bell *bell = store->db.driver->bell;
     bool has_dropped = false;
     char *queue = NULL;
     struct lk_row row;
